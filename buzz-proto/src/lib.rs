@@ -15,7 +15,14 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod backoff;
+pub mod bounded;
+pub mod bucket;
+pub mod dedup;
+pub mod gate;
 pub mod ids;
 pub mod json;
+pub mod limiter;
 pub mod seed;
+pub mod sip;
 pub mod time;

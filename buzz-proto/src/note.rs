@@ -1,0 +1,491 @@
+//! Facts worth telling, as values. An adapter prints them; the machine has no logger.
+//!
+//! Outcome notes ([`Note::is_outcome`]) are told one by one. All others pass a limiter: the first
+//! of a kind at once, later ones as one summary with a count per period.
+
+use alloc::string::String;
+use core::fmt;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{ChannelId, EventId, JobId, TurnId};
+use crate::publish::Verdict;
+use crate::relay::{CloseCause, ConnectCause, Sub};
+use crate::retry_hint::HintSource;
+use crate::schedule::{DownCause, Scope, Want, WorkerId};
+use crate::time::UnixTime;
+use crate::wire::{Excerpt, Reason};
+
+/// A fact worth telling.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub enum Note {
+    /// The connection moved to another phase.
+    Link(LinkNote),
+    /// A subscription moved to another phase.
+    Subscription {
+        /// The subscription.
+        sub: Sub,
+        /// The phase.
+        phase: SubPhase,
+    },
+    /// Events of a subscription will not be delivered.
+    Gap {
+        /// The subscription.
+        sub: Sub,
+        /// How many, where that is known.
+        count: Option<u64>,
+        /// The oldest date among them.
+        from: UnixTime,
+        /// The newest date among them.
+        to: UnixTime,
+        /// Why they are lost.
+        why: GapWhy,
+    },
+    /// An event was refused before delivery.
+    Refused {
+        /// The event.
+        event: EventId,
+        /// Why.
+        why: RefusedWhy,
+    },
+    /// A frame could not be read, or says nothing that this machine knows.
+    BadFrame {
+        /// What was wrong, with the start of the frame.
+        text: Excerpt,
+    },
+    /// The relay said something that belongs to no request.
+    Notice {
+        /// In its words.
+        reason: Reason,
+    },
+    /// The relay asks for less traffic.
+    Throttled {
+        /// Which quota.
+        quota: Quota,
+        /// Where the wait comes from; nothing where the relay gave no hint.
+        source: Option<HintSource>,
+        /// The wait.
+        #[serde(with = "crate::json::nanos")]
+        wait: Duration,
+        /// Calls under way.
+        in_flight: u32,
+        /// Calls that wait.
+        waiting: u32,
+        /// Refusals in a row.
+        attempt: u32,
+    },
+    /// The roster could not be read.
+    RosterFailed {
+        /// The HTTP status, if there was an answer.
+        status: Option<u16>,
+    },
+    /// A channel was joined.
+    Joined {
+        /// The channel.
+        channel: ChannelId,
+    },
+    /// A channel was left; what still waited there is dropped.
+    Left {
+        /// The channel.
+        channel: ChannelId,
+        /// How many events were dropped.
+        dropped: u32,
+    },
+    /// A job ended otherwise than stored.
+    Unpublished {
+        /// The job.
+        job: JobId,
+        /// The verdict.
+        verdict: Verdict,
+    },
+    /// A worker is ready.
+    WorkerUp {
+        /// The worker.
+        worker: WorkerId,
+    },
+    /// A worker is down.
+    WorkerDown {
+        /// The worker.
+        worker: WorkerId,
+        /// Why.
+        cause: DownCause,
+        /// When the next one is started.
+        #[serde(with = "crate::json::nanos")]
+        wait: Duration,
+    },
+    /// A turn began.
+    TurnStarted {
+        /// The turn.
+        turn: TurnId,
+        /// For which scope.
+        scope: Scope,
+        /// Where.
+        worker: WorkerId,
+        /// How many events it answers.
+        events: u32,
+    },
+    /// A turn ended, and its events have an outcome.
+    TurnEnded {
+        /// The turn.
+        turn: TurnId,
+        /// Its scope.
+        scope: Scope,
+        /// The outcome.
+        outcome: TurnOutcome,
+    },
+    /// A control took effect.
+    Controlled {
+        /// Which scope.
+        scope: Scope,
+        /// What is wanted of it.
+        want: Want,
+        /// How many events were discarded by it.
+        discarded: u32,
+    },
+    /// A control found nothing to act on.
+    NothingToControl {
+        /// What was wanted.
+        want: Want,
+    },
+    /// Events are handed back because the machine ends.
+    HandedBack {
+        /// Their scope.
+        scope: Scope,
+        /// How many.
+        count: u32,
+    },
+    /// A completion named an effect that is over or never was; it changed nothing.
+    Stale {
+        /// What it was about.
+        what: StaleWhat,
+    },
+    /// The wall clock was set.
+    ClockStepped {
+        /// Seconds, forward positive.
+        seconds: i64,
+    },
+    /// Our clock and the relay's differ by more than the relay allows.
+    ClockSkew {
+        /// Seconds that ours is ahead.
+        seconds: i64,
+    },
+    /// Notes of one kind that were not told one by one.
+    Repeated {
+        /// The kind.
+        kind: String,
+        /// How many.
+        count: u64,
+        /// The last of them.
+        last: alloc::boxed::Box<Self>,
+    },
+}
+
+impl Note {
+    /// Whether it tells the final outcome of something owed: such notes are never merged.
+    #[must_use]
+    pub const fn is_outcome(&self) -> bool {
+        matches!(
+            self,
+            Self::Gap { .. }
+                | Self::Unpublished { .. }
+                | Self::TurnEnded { .. }
+                | Self::HandedBack { .. }
+                | Self::Left { .. }
+                | Self::Controlled { .. }
+                | Self::Repeated { .. }
+        )
+    }
+
+    /// Its kind: notes of one kind share a limit. The name of its variant, and of what varies in
+    /// meaning within it.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Link(link) => link.kind(),
+            Self::Subscription { phase, .. } => phase.kind(),
+            Self::Gap { .. } => "gap",
+            Self::Refused { why, .. } => why.kind(),
+            Self::BadFrame { .. } => "bad frame",
+            Self::Notice { .. } => "notice",
+            Self::Throttled { quota, .. } => quota.kind(),
+            Self::RosterFailed { .. } => "roster failed",
+            Self::Joined { .. } => "joined",
+            Self::Left { .. } => "left",
+            Self::Unpublished { .. } => "unpublished",
+            Self::WorkerUp { .. } => "worker up",
+            Self::WorkerDown { .. } => "worker down",
+            Self::TurnStarted { .. } => "turn started",
+            Self::TurnEnded { .. } => "turn ended",
+            Self::Controlled { .. } => "controlled",
+            Self::NothingToControl { .. } => "nothing to control",
+            Self::HandedBack { .. } => "handed back",
+            Self::Stale { what } => what.kind(),
+            Self::ClockStepped { .. } => "clock stepped",
+            Self::ClockSkew { .. } => "clock skew",
+            Self::Repeated { .. } => "repeated",
+        }
+    }
+}
+
+/// What happened to the connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum LinkNote {
+    /// A dial began.
+    Dialing,
+    /// It is live.
+    Live {
+        /// Whether the relay asked who we are.
+        authenticated: bool,
+    },
+    /// There is no connection.
+    Failed {
+        /// Why.
+        cause: ConnectCause,
+    },
+    /// The relay will not have this key, or not now.
+    AuthRefused {
+        /// In its words.
+        reason: Reason,
+    },
+    /// The socket ended.
+    Lost {
+        /// The peer's close code, if it sent one.
+        code: Option<u16>,
+    },
+    /// We ended the socket.
+    Closed {
+        /// Why.
+        cause: CloseCause,
+    },
+    /// The next dial is this far away.
+    Waiting {
+        /// The wait.
+        #[serde(with = "crate::json::nanos")]
+        wait: Duration,
+    },
+    /// No dial can succeed; nothing is tried any more.
+    Stopped,
+}
+
+impl LinkNote {
+    const fn kind(&self) -> &'static str {
+        match self {
+            Self::Dialing => "link dialing",
+            Self::Live { .. } => "link live",
+            Self::Failed { .. } => "link failed",
+            Self::AuthRefused { .. } => "link auth refused",
+            Self::Lost { .. } => "link lost",
+            Self::Closed { .. } => "link closed",
+            Self::Waiting { .. } => "link waiting",
+            Self::Stopped => "link stopped",
+        }
+    }
+}
+
+/// The phase that a subscription has reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum SubPhase {
+    /// It was asked for.
+    Requested,
+    /// The relay confirmed it.
+    Live,
+    /// The relay did not confirm it in time; it is asked again.
+    Unconfirmed,
+    /// The relay refused it for now.
+    Waiting {
+        /// In its words.
+        reason: Reason,
+    },
+    /// The relay refused it for good.
+    Refused {
+        /// In its words.
+        reason: Reason,
+    },
+}
+
+impl SubPhase {
+    const fn kind(&self) -> &'static str {
+        match self {
+            Self::Requested => "subscription requested",
+            Self::Live => "subscription live",
+            Self::Unconfirmed => "subscription unconfirmed",
+            Self::Waiting { .. } => "subscription waiting",
+            Self::Refused { .. } => "subscription refused",
+        }
+    }
+}
+
+/// Why events are lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum GapWhy {
+    /// The consumer had no room for them.
+    NoRoom,
+    /// Too many events awaited their verification.
+    VerifyFull,
+    /// History held more than one request brings.
+    HistoryLimit,
+    /// The consumer is gone.
+    ConsumerGone,
+}
+
+/// Why an event was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum RefusedWhy {
+    /// Its id or signature is wrong, or was not checked in time.
+    NotGenuine,
+    /// It does not match the filter of its subscription.
+    NoMatch,
+    /// Its author may not address this agent.
+    Author,
+    /// It does not mention this agent.
+    NoMention,
+    /// Its kind is not asked for.
+    Kind,
+    /// An owner command is older than its limit.
+    StaleCommand,
+}
+
+impl RefusedWhy {
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::NotGenuine => "refused: not genuine",
+            Self::NoMatch => "refused: no match",
+            Self::Author => "refused: author",
+            Self::NoMention => "refused: no mention",
+            Self::Kind => "refused: kind",
+            Self::StaleCommand => "refused: stale command",
+        }
+    }
+}
+
+/// A quota of the relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Quota {
+    /// Frames on the socket.
+    Operations,
+    /// EVENTs on the socket.
+    Messages,
+    /// HTTP calls.
+    Http,
+}
+
+impl Quota {
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::Operations => "throttled: operations",
+            Self::Messages => "throttled: messages",
+            Self::Http => "throttled: http",
+        }
+    }
+}
+
+/// How a turn ended for its events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum TurnOutcome {
+    /// Its answer is published.
+    Answered,
+    /// There was no answer, and that is published.
+    Reported {
+        /// Why there was none.
+        why: TurnFailure,
+    },
+    /// There was no answer, or it could not be published, and that could not be published either.
+    Unreported {
+        /// What failed.
+        why: TurnFailure,
+    },
+    /// Its owner discarded it.
+    Discarded,
+}
+
+/// Why a turn has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum TurnFailure {
+    /// The worker reported a failure.
+    Worker {
+        /// Its words.
+        text: Excerpt,
+    },
+    /// The worker ended during the turn.
+    WorkerGone,
+    /// No session could be opened.
+    NoSession {
+        /// Why not.
+        text: Excerpt,
+    },
+    /// The worker gave no sign of life for too long.
+    Idle,
+    /// The turn took too long.
+    TooLong,
+    /// The worker ended the turn without a word.
+    Empty,
+    /// The reply was not stored.
+    NotStored {
+        /// The verdict on it.
+        verdict: Verdict,
+    },
+    /// There was no room for the event in the queue.
+    Overfull,
+}
+
+/// What a stale completion was about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum StaleWhat {
+    /// A socket.
+    Connection,
+    /// A write.
+    Write,
+    /// A signature.
+    Signature,
+    /// A verification.
+    Verification,
+    /// An HTTP call.
+    Call,
+    /// A receipt.
+    Receipt,
+    /// A subscription.
+    Subscription,
+    /// A worker.
+    Worker,
+    /// A turn.
+    Turn,
+    /// A job.
+    Job,
+    /// An event.
+    Event,
+    /// An input for a part that this machine does not have.
+    Part,
+}
+
+impl StaleWhat {
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::Connection => "stale: connection",
+            Self::Write => "stale: write",
+            Self::Signature => "stale: signature",
+            Self::Verification => "stale: verification",
+            Self::Call => "stale: call",
+            Self::Receipt => "stale: receipt",
+            Self::Subscription => "stale: subscription",
+            Self::Worker => "stale: worker",
+            Self::Turn => "stale: turn",
+            Self::Job => "stale: job",
+            Self::Event => "stale: event",
+            Self::Part => "stale: part",
+        }
+    }
+}
+
+impl fmt::Display for Note {
+    /// One line for people: the kind and its facts.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        crate::note_text::write(self, f)
+    }
+}

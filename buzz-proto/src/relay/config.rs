@@ -52,6 +52,9 @@ pub struct Limits {
     /// A relay that sent no challenge by then is used without AUTH.
     #[serde(with = "crate::json::nanos")]
     pub challenge: Duration,
+    /// After an `auth-required:` answer, a challenge that can be answered in place.
+    #[serde(with = "crate::json::nanos")]
+    pub challenge_again: Duration,
     /// A write.
     #[serde(with = "crate::json::nanos")]
     pub write: Duration,
@@ -121,6 +124,7 @@ impl Default for Limits {
             dial: Duration::from_secs(30),
             auth: Duration::from_secs(20),
             challenge: Duration::from_secs(3),
+            challenge_again: Duration::from_secs(5),
             write: Duration::from_secs(10),
             ping_after: Duration::from_secs(25),
             pong: Duration::from_secs(10),

@@ -17,5 +17,7 @@ extern crate std;
 
 pub mod ids;
 pub mod json;
+pub mod retry_hint;
 pub mod seed;
 pub mod time;
+pub mod wire;

@@ -1,0 +1,7 @@
+//! Publishing.
+
+mod config;
+mod interface;
+
+pub use config::Config;
+pub use interface::*;

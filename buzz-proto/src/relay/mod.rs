@@ -1,0 +1,7 @@
+//! The relay part.
+
+mod config;
+mod interface;
+
+pub use config::{Channels, Config, Limits};
+pub use interface::*;

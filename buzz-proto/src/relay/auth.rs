@@ -107,7 +107,7 @@ impl Auth {
         if !self.awaits(ticket) {
             return false;
         }
-        let frame = crate::wire::encode::auth(event.raw());
+        let frame = crate::wire::auth(event.raw());
         self.phase = Phase::Signed { id: event.id(), frame, since: now };
         true
     }

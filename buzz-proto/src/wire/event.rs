@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::decode::Text;
+use super::tags::{SPACE, Tags, unquoted};
 use super::{DecodeError, DecodeErrorKind, EventPart, Excerpt};
 use crate::ids::{ChannelId, EventId, PubKey};
 use crate::time::UnixTime;
@@ -134,9 +135,7 @@ impl Event {
     /// Its tags, in order.
     #[must_use]
     pub fn tags(&self) -> Tags<'_> {
-        let text = self.tags.of(&self.raw).trim_start_matches(SPACE);
-        let rest = text.strip_prefix('[').unwrap_or_default();
-        Tags { rest }
+        Tags::new(self.tags.of(&self.raw))
     }
 
     /// The channel: the first `h` tag that is a UUID.
@@ -224,92 +223,6 @@ impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<'de, str>::deserialize(deserializer)?;
         Self::decode(Bytes::from(text.into_owned())).map_err(D::Error::custom)
-    }
-}
-
-/// The tags of an event, read as they are asked for.
-#[derive(Clone, Debug)]
-pub struct Tags<'a> {
-    rest: &'a str,
-}
-
-impl<'a> Iterator for Tags<'a> {
-    type Item = Tag<'a>;
-
-    fn next(&mut self) -> Option<Tag<'a>> {
-        let text = self.rest.trim_start_matches(SEPARATORS).strip_prefix('[')?;
-        let mut values = Values { rest: text };
-        while values.next_quoted().is_some() {}
-        self.rest = values
-            .rest
-            .trim_start_matches(SEPARATORS)
-            .strip_prefix(']')?;
-        Some(Tag { text })
-    }
-}
-
-/// One tag: strings, the first of which is its name.
-#[derive(Clone, Copy, Debug)]
-pub struct Tag<'a> {
-    text: &'a str,
-}
-
-impl<'a> Tag<'a> {
-    /// The first string; empty when the tag has none.
-    #[must_use]
-    pub fn name(&self) -> Cow<'a, str> {
-        self.value(0).unwrap_or_default()
-    }
-
-    /// The string at `place`: 0 is the name, 1 what NIP-01 calls the value.
-    #[must_use]
-    pub fn value(&self, place: usize) -> Option<Cow<'a, str>> {
-        self.values().nth(place)
-    }
-
-    /// All strings, the name first.
-    pub fn values(&self) -> impl Iterator<Item = Cow<'a, str>> + use<'a> {
-        let mut values = Values { rest: self.text };
-        core::iter::from_fn(move || values.next_quoted().map(unquoted))
-    }
-}
-
-/// White space of JSON (RFC 8259 section 2).
-const SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
-const SEPARATORS: [char; 5] = [' ', '\t', '\n', '\r', ','];
-
-/// The strings of an array that is known to hold nothing else.
-struct Values<'a> {
-    rest: &'a str,
-}
-
-impl<'a> Values<'a> {
-    /// The next string, with its quotes and escapes.
-    fn next_quoted(&mut self) -> Option<&'a str> {
-        let text = self.rest.trim_start_matches(SEPARATORS);
-        let inner = text.strip_prefix('"')?;
-        let mut letters = inner.bytes().enumerate();
-        let end = loop {
-            match letters.next()? {
-                (place, b'"') => break place.checked_add(2)?,
-                (_, b'\\') => drop(letters.next()),
-                _ => {}
-            }
-        };
-        let (quoted, rest) = text.split_at_checked(end)?;
-        self.rest = rest;
-        Some(quoted)
-    }
-}
-
-/// A string of JSON without its quotes and escapes, borrowed where there are no escapes.
-fn unquoted(quoted: &str) -> Cow<'_, str> {
-    let inner = quoted
-        .strip_prefix('"')
-        .and_then(|text| text.strip_suffix('"'));
-    match inner {
-        Some(inner) if !inner.contains('\\') => Cow::Borrowed(inner),
-        _ => serde_json::from_str::<Text<'_>>(quoted).map_or(Cow::Borrowed(""), |text| text.0),
     }
 }
 

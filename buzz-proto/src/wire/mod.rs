@@ -10,6 +10,7 @@ mod event;
 mod excerpt;
 mod reason;
 mod sub_name;
+mod tags;
 
 use alloc::sync::Arc;
 use core::fmt;
@@ -18,13 +19,14 @@ use serde::{Deserialize, Serialize};
 
 pub use decode::{FRAME_BYTES_MAX, QueryAnswer, decode, decode_events};
 pub use encode::{Draft, Filter, auth, close, event, query, req};
-pub use event::{Event, EventHead, Tag, Tags, Thread};
+pub use event::{Event, EventHead, Thread};
 pub use excerpt::{EXCERPT_BYTES_MAX, Excerpt};
 pub use reason::{
     AuthReason, ErrorReason, EventAnswer, HttpAuthReason, InvalidReason, Reason, ReasonClass,
     RestrictedReason, body_reason, event_answer,
 };
 pub use sub_name::SubName;
+pub use tags::{Tag, Tags};
 
 use crate::ids::EventId;
 

@@ -15,14 +15,26 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod action;
 pub mod backoff;
 pub mod bounded;
 pub mod bucket;
+pub mod config;
 pub mod dedup;
 pub mod gate;
 pub mod ids;
+pub mod input;
 pub mod json;
 pub mod limiter;
+pub mod note;
+mod note_text;
+pub mod publish;
+mod quotas;
+pub mod relay;
+pub mod retry_hint;
+pub mod schedule;
 pub mod seed;
 pub mod sip;
+mod step;
 pub mod time;
+pub mod wire;

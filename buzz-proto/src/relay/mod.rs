@@ -1,0 +1,7 @@
+//! The connection.
+
+mod config;
+mod interface;
+
+pub use config::*;
+pub use interface::*;

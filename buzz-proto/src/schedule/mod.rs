@@ -1,0 +1,7 @@
+//! Turns.
+
+mod config;
+mod interface;
+
+pub use config::*;
+pub use interface::*;

@@ -4,12 +4,12 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
     clippy::float_arithmetic,
     clippy::std_instead_of_core,
     clippy::disallowed_types,
     clippy::disallowed_methods
 )]
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 extern crate alloc;
 #[cfg(test)]

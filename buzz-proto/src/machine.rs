@@ -83,15 +83,24 @@ impl Machine {
         let seed = Seed(config.seed);
         let scheduler = match &config.consumer {
             Consumer::External { .. } => None,
-            Consumer::Workers(schedule) => {
-                Some(Scheduler::new(schedule.clone(), config.me, seed.derive(13), now)?)
-            }
+            Consumer::Workers(schedule) => Some(Scheduler::new(
+                schedule.clone(),
+                config.me,
+                seed.derive(13),
+                now,
+            )?),
         };
         let calls_max = config.publish.in_flight_max;
         Ok(Self {
             step: Step::new(now),
             quotas: Quotas::new(seed.derive(10), calls_max),
-            relay: Relay::new(config.relay, config.me, &config.consumer, seed.derive(11), now)?,
+            relay: Relay::new(
+                config.relay,
+                config.me,
+                &config.consumer,
+                seed.derive(11),
+                now,
+            )?,
             publisher: Publisher::new(config.publish, seed.derive(12), now)?,
             scheduler,
             routed: VecDeque::new(),
@@ -170,7 +179,9 @@ impl Machine {
             }
             Input::Schedule(input) => match &mut self.scheduler {
                 Some(scheduler) => scheduler.apply(input, now, &mut self.buffers.schedule),
-                None => out.push(Action::Note(Note::Stale { what: StaleWhat::Part })),
+                None => out.push(Action::Note(Note::Stale {
+                    what: StaleWhat::Part,
+                })),
             },
         }
     }
@@ -188,9 +199,19 @@ impl Machine {
             }
         }
         self.wall = Some(WallClock::new(seen, now));
-        let Buffers { relay, publish, schedule } = &mut self.buffers;
-        self.relay.apply(relay::Input::WallClock(seen), now, &mut self.quotas, relay);
-        self.publisher.apply(publish::Input::WallClock(seen), now, &mut self.quotas, publish);
+        let Buffers {
+            relay,
+            publish,
+            schedule,
+        } = &mut self.buffers;
+        self.relay
+            .apply(relay::Input::WallClock(seen), now, &mut self.quotas, relay);
+        self.publisher.apply(
+            publish::Input::WallClock(seen),
+            now,
+            &mut self.quotas,
+            publish,
+        );
         if let Some(scheduler) = &mut self.scheduler {
             scheduler.apply(schedule::Input::WallClock(seen), now, schedule);
         }
@@ -204,9 +225,11 @@ impl Machine {
         let share = grace.checked_div(TURNS_SHARE.1).unwrap_or_default();
         let grace = share.saturating_mul(TURNS_SHARE.0);
         match &self.scheduler {
-            Some(_) => self.routed.push_back(Input::Schedule(schedule::Input::Command(
-                schedule::Command::Shutdown { grace },
-            ))),
+            Some(_) => self
+                .routed
+                .push_back(Input::Schedule(schedule::Input::Command(
+                    schedule::Command::Shutdown { grace },
+                ))),
             None => self.end_outbox(now),
         }
     }
@@ -217,7 +240,9 @@ impl Machine {
             return false;
         }
         let mut moved = self.take_routed(now.time(), out);
-        moved |= self.relay.pump(now, &mut self.quotas, &mut self.buffers.relay);
+        moved |= self
+            .relay
+            .pump(now, &mut self.quotas, &mut self.buffers.relay);
         self.lift_relay(now, out);
         moved |= self.take_routed(now.time(), out);
         if let Some(scheduler) = &mut self.scheduler {
@@ -225,7 +250,9 @@ impl Machine {
         }
         self.lift_schedule(now, out);
         moved |= self.take_routed(now.time(), out);
-        moved |= self.publisher.pump(now, &mut self.quotas, &mut self.buffers.publish);
+        moved |= self
+            .publisher
+            .pump(now, &mut self.quotas, &mut self.buffers.publish);
         self.lift_publish(now, out);
         moved |= !self.routed.is_empty();
         self.summarise(now, out);
@@ -257,14 +284,17 @@ impl Machine {
                 self.routed.push_back(Input::Publish(receipt));
             }
             From::Link { live } => {
-                self.routed.push_back(Input::Publish(publish::Input::Link { live }));
+                self.routed
+                    .push_back(Input::Publish(publish::Input::Link { live }));
                 if self.scheduler.is_some() {
-                    self.routed.push_back(Input::Schedule(schedule::Input::Link { live }));
+                    self.routed
+                        .push_back(Input::Schedule(schedule::Input::Link { live }));
                 }
                 out.push(Action::Relay(From::Link { live }));
             }
             From::Deliver { sub, event } if self.scheduler.is_some() => {
-                self.routed.push_back(Input::Schedule(schedule::Input::Arrived { sub, event }));
+                self.routed
+                    .push_back(Input::Schedule(schedule::Input::Arrived { sub, event }));
             }
             From::Channel { channel, state } => {
                 if self.scheduler.is_some() {
@@ -302,13 +332,16 @@ impl Machine {
         match action {
             From::Note(note) => self.note(note, now, out),
             From::Left { sub, count } => {
-                self.routed.push_back(Input::Relay(relay::Input::Left { sub, count }));
+                self.routed
+                    .push_back(Input::Relay(relay::Input::Left { sub, count }));
             }
             From::Dispose { event, how } => {
-                self.routed.push_back(Input::Relay(relay::Input::Disposed { event, how }));
+                self.routed
+                    .push_back(Input::Relay(relay::Input::Disposed { event, how }));
             }
             From::Publish(command) => {
-                self.routed.push_back(Input::Publish(publish::Input::Command(command)));
+                self.routed
+                    .push_back(Input::Publish(publish::Input::Command(command)));
             }
             From::ShutdownRequested => self.shut_down(SHUTDOWN_GRACE, now.time()),
             From::Ended => self.end_outbox(now.time()),
@@ -336,7 +369,8 @@ impl Machine {
             From::Send { ticket, event } => {
                 let event = event.raw().clone();
                 let send = relay::Command::Send { ticket, event };
-                self.routed.push_back(Input::Relay(relay::Input::Command(send)));
+                self.routed
+                    .push_back(Input::Relay(relay::Input::Command(send)));
             }
             From::Settle { job, verdict } if schedule::is_own_job(job) => {
                 if self.scheduler.is_some() {
@@ -354,11 +388,14 @@ impl Machine {
     }
 
     fn end_outbox(&mut self, now: MonoTime) {
-        let End::Workers(until) = self.end else { return };
+        let End::Workers(until) = self.end else {
+            return;
+        };
         self.end = End::Outbox(until);
         let grace = until.saturating_since(now);
         let shutdown = publish::Command::Shutdown { grace };
-        self.routed.push_back(Input::Publish(publish::Input::Command(shutdown)));
+        self.routed
+            .push_back(Input::Publish(publish::Input::Command(shutdown)));
     }
 
     fn end_link(&mut self, now: MonoTime) {
@@ -366,7 +403,8 @@ impl Machine {
         self.end = End::Link;
         let grace = until.saturating_since(now);
         let shutdown = relay::Command::Shutdown { grace };
-        self.routed.push_back(Input::Relay(relay::Input::Command(shutdown)));
+        self.routed
+            .push_back(Input::Relay(relay::Input::Command(shutdown)));
     }
 
     /// The last word of a shutdown.
@@ -390,7 +428,9 @@ impl Machine {
 
     fn summarise(&mut self, now: &mut Now, out: &mut Vec<Action>) {
         while let Some((kind, count)) = self.limiter.due(now) {
-            let Some(last) = self.held_back.remove(kind) else { continue };
+            let Some(last) = self.held_back.remove(kind) else {
+                continue;
+            };
             let (kind, last) = (kind.to_string(), Box::new(last));
             out.push(Action::Note(Note::Repeated { kind, count, last }));
         }

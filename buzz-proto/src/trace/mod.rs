@@ -71,7 +71,11 @@ impl Recorder {
     /// The first line, without its end.
     #[must_use]
     pub fn head(&self, config: &Config) -> String {
-        line(&Head { v: VERSION, config: Cow::Borrowed(config), privacy: self.privacy })
+        line(&Head {
+            v: VERSION,
+            config: Cow::Borrowed(config),
+            privacy: self.privacy,
+        })
     }
 
     /// The line of one call, without its end.
@@ -81,10 +85,17 @@ impl Recorder {
             Privacy::Whole => (Cow::Borrowed(input), Cow::Borrowed(actions)),
             Privacy::Redacted => {
                 let actions = actions.iter().cloned().map(redact::action).collect();
-                (Cow::Owned(redact::input(input.clone())), Cow::Owned(actions))
+                (
+                    Cow::Owned(redact::input(input.clone())),
+                    Cow::Owned(actions),
+                )
             }
         };
-        line(&Call { t: now, input, out: Some(out) })
+        line(&Call {
+            t: now,
+            input,
+            out: Some(out),
+        })
     }
 }
 
@@ -116,7 +127,11 @@ impl Replayed {
     #[must_use]
     pub fn difference(&self) -> Option<usize> {
         let recorded = self.recorded.as_ref()?;
-        let same = self.actions.iter().zip(recorded).take_while(|(ours, theirs)| ours == theirs);
+        let same = self
+            .actions
+            .iter()
+            .zip(recorded)
+            .take_while(|(ours, theirs)| ours == theirs);
         let same = same.count();
         (same < self.actions.len().max(recorded.len())).then_some(same)
     }
@@ -130,11 +145,21 @@ impl Replay {
     pub fn new(head: &str) -> Result<Self, TraceError> {
         let head: Head<'_> = parse(head, 1)?;
         if head.v != VERSION {
-            return Err(TraceError { line: 1, kind: TraceErrorKind::Version(head.v) });
+            return Err(TraceError {
+                line: 1,
+                kind: TraceErrorKind::Version(head.v),
+            });
         }
-        let machine = Machine::new(head.config.into_owned(), MonoTime::ZERO)
-            .map_err(|error| TraceError { line: 1, kind: TraceErrorKind::Config(error) })?;
-        Ok(Self { machine, privacy: head.privacy, lines: 1 })
+        let machine =
+            Machine::new(head.config.into_owned(), MonoTime::ZERO).map_err(|error| TraceError {
+                line: 1,
+                kind: TraceErrorKind::Config(error),
+            })?;
+        Ok(Self {
+            machine,
+            privacy: head.privacy,
+            lines: 1,
+        })
     }
 
     /// Replays one more line.
@@ -150,7 +175,13 @@ impl Replay {
             actions = actions.into_iter().map(redact::action).collect();
         }
         let recorded = call.out.map(Cow::into_owned);
-        Ok(Replayed { line: self.lines, now: call.t, input, actions, recorded })
+        Ok(Replayed {
+            line: self.lines,
+            now: call.t,
+            input,
+            actions,
+            recorded,
+        })
     }
 
     /// The machine as the lines so far have left it.
@@ -186,7 +217,10 @@ impl fmt::Display for TraceError {
         match &self.kind {
             TraceErrorKind::Form(words) => write!(f, "not a line of a trace: {words}"),
             TraceErrorKind::Version(version) => {
-                write!(f, "the trace has version {version}; this program reads version {VERSION}")
+                write!(
+                    f,
+                    "the trace has version {version}; this program reads version {VERSION}"
+                )
             }
             TraceErrorKind::Config(error) => write!(f, "the settings cannot work: {error}"),
         }
@@ -198,7 +232,10 @@ impl core::error::Error for TraceError {}
 fn parse<'a, T: Deserialize<'a>>(text: &'a str, line: u64) -> Result<T, TraceError> {
     serde_json::from_str(text).map_err(|error| {
         let words = crate::wire::Excerpt::of(&error);
-        TraceError { line, kind: TraceErrorKind::Form(words.as_str().into()) }
+        TraceError {
+            line,
+            kind: TraceErrorKind::Form(words.as_str().into()),
+        }
     })
 }
 

@@ -40,15 +40,22 @@ pub(super) fn action(action: Action) -> Action {
 fn relay_input(input: relay::Input) -> relay::Input {
     use relay::Input as I;
     match input {
-        I::Frame { conn, text } => I::Frame { conn, text: json(&text) },
-        I::Signed { ticket, event } => I::Signed { ticket, event: json(&event) },
+        I::Frame { conn, text } => I::Frame {
+            conn,
+            text: json(&text),
+        },
+        I::Signed { ticket, event } => I::Signed {
+            ticket,
+            event: json(&event),
+        },
         I::Answered { ticket, mut answer } => {
             answer.body = json(&answer.body);
             I::Answered { ticket, answer }
         }
-        I::Command(relay::Command::Send { ticket, event }) => {
-            I::Command(relay::Command::Send { ticket, event: json(&event) })
-        }
+        I::Command(relay::Command::Send { ticket, event }) => I::Command(relay::Command::Send {
+            ticket,
+            event: json(&event),
+        }),
         other @ (I::Tick
         | I::WallClock(_)
         | I::Command(_)
@@ -72,13 +79,28 @@ fn relay_input(input: relay::Input) -> relay::Input {
 fn publish_input(input: publish::Input) -> publish::Input {
     use publish::{Body, Command, Input as I};
     match input {
-        I::Signed { ticket, event } => I::Signed { ticket, event: json(&event) },
-        I::Command(Command::Submit { job, class, route, body, ttl }) => {
+        I::Signed { ticket, event } => I::Signed {
+            ticket,
+            event: json(&event),
+        },
+        I::Command(Command::Submit {
+            job,
+            class,
+            route,
+            body,
+            ttl,
+        }) => {
             let body = match body {
                 Body::Signed(event) => Body::Signed(self::event(event)),
                 Body::SignWhenSent(draft) => Body::SignWhenSent(self::draft(draft)),
             };
-            I::Command(Command::Submit { job, class, route, body, ttl })
+            I::Command(Command::Submit {
+                job,
+                class,
+                route,
+                body,
+                ttl,
+            })
         }
         other @ (I::Tick
         | I::WallClock(_)
@@ -94,10 +116,20 @@ fn publish_input(input: publish::Input) -> publish::Input {
 fn schedule_input(input: schedule::Input) -> schedule::Input {
     use schedule::Input as I;
     match input {
-        I::Arrived { sub, event } => I::Arrived { sub, event: self::event(event) },
-        I::Finished { turn, end: TurnEnd::Answered { reply, stop } } => {
-            I::Finished { turn, end: TurnEnd::Answered { reply: text(&reply), stop } }
-        }
+        I::Arrived { sub, event } => I::Arrived {
+            sub,
+            event: self::event(event),
+        },
+        I::Finished {
+            turn,
+            end: TurnEnd::Answered { reply, stop },
+        } => I::Finished {
+            turn,
+            end: TurnEnd::Answered {
+                reply: text(&reply),
+                stop,
+            },
+        },
         other @ (I::Tick
         | I::WallClock(_)
         | I::Command(_)
@@ -116,9 +148,19 @@ fn schedule_input(input: schedule::Input) -> schedule::Input {
 fn relay_action(action: relay::Action) -> relay::Action {
     use relay::Action as A;
     match action {
-        A::Send { conn, write, text } => A::Send { conn, write, text: json(&text) },
-        A::Verify { ticket, event } => A::Verify { ticket, event: self::event(event) },
-        A::Deliver { sub, event } => A::Deliver { sub, event: self::event(event) },
+        A::Send { conn, write, text } => A::Send {
+            conn,
+            write,
+            text: json(&text),
+        },
+        A::Verify { ticket, event } => A::Verify {
+            ticket,
+            event: self::event(event),
+        },
+        A::Deliver { sub, event } => A::Deliver {
+            sub,
+            event: self::event(event),
+        },
         A::Note(note) => A::Note(self::note(note)),
         other @ (A::Connect { .. }
         | A::Close { .. }
@@ -138,11 +180,23 @@ fn relay_action(action: relay::Action) -> relay::Action {
 fn publish_action(action: publish::Action) -> publish::Action {
     use publish::Action as A;
     match action {
-        A::Sign { ticket, draft } => A::Sign { ticket, draft: self::draft(draft) },
-        A::Post { ticket, attempt, event } => {
-            A::Post { ticket, attempt, event: self::event(event) }
-        }
-        A::Send { ticket, event } => A::Send { ticket, event: self::event(event) },
+        A::Sign { ticket, draft } => A::Sign {
+            ticket,
+            draft: self::draft(draft),
+        },
+        A::Post {
+            ticket,
+            attempt,
+            event,
+        } => A::Post {
+            ticket,
+            attempt,
+            event: self::event(event),
+        },
+        A::Send { ticket, event } => A::Send {
+            ticket,
+            event: self::event(event),
+        },
         A::Note(note) => A::Note(self::note(note)),
         other @ (A::Abort { .. } | A::Settle { .. } | A::Ended | A::WakeAt(_)) => other,
     }
@@ -151,9 +205,19 @@ fn publish_action(action: publish::Action) -> publish::Action {
 fn schedule_action(action: schedule::Action) -> schedule::Action {
     use schedule::Action as A;
     match action {
-        A::Start { turn, session, scope, batch } => {
-            let batch = batch.into_iter().map(self::event).collect();
-            A::Start { turn, session, scope, batch }
+        A::Start {
+            turn,
+            session,
+            scope,
+            batch,
+        } => {
+            let batch = batch.into_iter().map(event).collect();
+            A::Start {
+                turn,
+                session,
+                scope,
+                batch,
+            }
         }
         A::Note(note) => A::Note(self::note(note)),
         other @ (A::Spawn { .. }
@@ -170,18 +234,29 @@ fn schedule_action(action: schedule::Action) -> schedule::Action {
 }
 
 /// A frame that cannot be read may hold anything.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "only these two notes can hold such text"
+)]
 fn note(note: Note) -> Note {
     match note {
-        Note::BadFrame { .. } => Note::BadFrame { text: Excerpt::new("(redacted)") },
-        Note::Repeated { kind, count, last } => {
-            Note::Repeated { kind, count, last: alloc::boxed::Box::new(self::note(*last)) }
-        }
+        Note::BadFrame { .. } => Note::BadFrame {
+            text: Excerpt::new("(redacted)"),
+        },
+        Note::Repeated { kind, count, last } => Note::Repeated {
+            kind,
+            count,
+            last: alloc::boxed::Box::new(self::note(*last)),
+        },
         other => other,
     }
 }
 
 fn draft(draft: Draft) -> Draft {
-    Draft { content: text(&draft.content), ..draft }
+    Draft {
+        content: text(&draft.content),
+        ..draft
+    }
 }
 
 /// The raw form keeps its length, so it stays an event.
@@ -271,8 +346,14 @@ mod tests {
 
     #[test]
     fn commands_stay_and_broken_text_is_replaced_too() {
-        assert_eq!(redacted(r#"{"content": "!cancel"}"#), r#"{"content": "!cancel"}"#);
-        assert_eq!(redacted(r#"{"content":"half a secr"#), r#"{"content":"xxxxxxxxxxx"#);
+        assert_eq!(
+            redacted(r#"{"content": "!cancel"}"#),
+            r#"{"content": "!cancel"}"#
+        );
+        assert_eq!(
+            redacted(r#"{"content":"half a secr"#),
+            r#"{"content":"xxxxxxxxxxx"#
+        );
         assert_eq!(redacted(r#"["content","kept"]"#), r#"["content","kept"]"#);
     }
 

@@ -84,7 +84,7 @@ impl Machine {
         let scheduler = match &config.consumer {
             Consumer::External { .. } => None,
             Consumer::Workers(schedule) => Some(Scheduler::new(
-                schedule.clone(),
+                (**schedule).clone(),
                 config.me,
                 seed.derive(13),
                 now,

@@ -1,11 +1,16 @@
 //! Real sockets, processes and keys around the [`buzz_proto`] state machine.
 
 pub mod clock;
+mod date;
+pub mod dial;
 pub mod event;
+pub mod http;
 pub mod keys;
 pub mod runtime;
 pub mod sign;
+pub mod tls;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 pub mod url;
 pub mod verify;
+pub mod ws;

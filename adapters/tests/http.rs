@@ -1,5 +1,7 @@
 //! HTTP requests over loopback.
 
+#![expect(clippy::unwrap_used, reason = "support functions of tests")]
+
 mod support;
 
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! Keys, signatures, verification, addresses and the clock, without sockets.
 
+#![expect(clippy::unwrap_used, reason = "support functions of tests")]
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bech32::{Bech32m, Hrp};

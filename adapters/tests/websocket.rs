@@ -1,37 +1,29 @@
 //! WebSockets over loopback, with and without TLS.
 
+#![expect(clippy::unwrap_used, reason = "support functions of tests")]
+
+#[path = "support/narrow.rs"]
+mod narrow;
 mod support;
 
 use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
 
 use async_tungstenite::tungstenite::handshake::server::{Request, Response};
 use async_tungstenite::tungstenite::protocol::CloseFrame;
 use async_tungstenite::tungstenite::{Message, Utf8Bytes};
 use async_tungstenite::{WebSocketStream, accept_async, accept_hdr_async};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use buzz_adapters::dial::{DialError, connect};
-use buzz_adapters::runtime::Runtime;
-use buzz_adapters::tls::{Roots, Tls};
 use buzz_adapters::tokio::{Stream, Tokio};
-use buzz_adapters::ws::{FRAME_BYTES_MAX, Socket, SocketEvent};
+use buzz_adapters::ws::{FRAME_BYTES_MAX, SocketEvent};
 use buzz_proto::ids::WriteId;
 use buzz_proto::time::UnixTime;
 use bytes::Bytes;
-use futures_rustls::TlsAcceptor;
 use futures_util::{SinkExt as _, StreamExt as _};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use rustls::ServerConfig;
-use rustls::pki_types::PrivateKeyDer;
+use narrow::{Narrow, large, next};
 use support::{guard, listen, tls};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::TcpListener;
 use tokio::sync::oneshot;
-
-const LARGE: usize = 4 << 20;
 
 #[tokio::test]
 async fn frames_are_written_and_read_in_order() {
@@ -52,7 +44,11 @@ async fn frames_are_written_and_read_in_order() {
             match socket.next().await.unwrap() {
                 SocketEvent::Written(write) => written.push(write.0),
                 SocketEvent::Text(text) => read.push(text),
-                other => panic!("{other:?}"),
+                SocketEvent::Ignored
+                | SocketEvent::Pinged
+                | SocketEvent::Pong
+                | SocketEvent::WriteFailed { .. }
+                | SocketEvent::Closed { .. } => panic!("something else happened"),
             }
         }
         assert_eq!(written, [0, 1, 2]);
@@ -63,6 +59,10 @@ async fn frames_are_written_and_read_in_order() {
 }
 
 #[tokio::test]
+#[expect(
+    clippy::result_large_err,
+    reason = "the type of the library's callback"
+)]
 async fn the_date_of_the_upgrade_is_told() {
     let (listener, url) = listen("ws");
     let server = async {
@@ -348,145 +348,6 @@ async fn a_port_without_a_listener_refuses() {
     assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
 }
 
-#[tokio::test]
-async fn a_certificate_of_an_authority_that_is_given_is_trusted() {
-    let authority = Authority::new();
-    let (listener, url) = listen("wss");
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("roots.pem");
-    std::fs::write(&path, &authority.pem).unwrap();
-    let tls = Tls::new(Roots::Bundled, Some(&path)).unwrap();
-    let server = async {
-        let (stream, _) = listener.accept().await.unwrap();
-        let stream = authority.acceptor.accept(Stream(stream)).await.unwrap();
-        let mut peer = accept_async(stream).await.unwrap();
-        peer.send(Message::Ping(Bytes::new())).await.unwrap();
-        assert!(matches!(peer.next().await, Some(Ok(Message::Pong(_)))));
-        let large = peer.next().await.unwrap().unwrap();
-        peer.send(large).await.unwrap();
-        peer
-    };
-    let client = async {
-        let (mut socket, _) = connect::<Narrow>(&url, &tls).await.unwrap();
-        assert_eq!(socket.next().await, Some(SocketEvent::Pinged));
-        socket.queue(WriteId(1), large());
-        let events = next(&mut socket, 2).await;
-        assert_eq!(
-            events,
-            [SocketEvent::Written(WriteId(1)), SocketEvent::Text(large())]
-        );
-    };
-    guard(async { tokio::join!(server, client) }).await;
-}
-
-#[tokio::test]
-async fn an_unknown_certificate_is_refused_as_such() {
-    let authority = Authority::new();
-    let (listener, url) = listen("wss");
-    let server = async {
-        let (stream, _) = listener.accept().await.unwrap();
-        drop(authority.acceptor.accept(Stream(stream)).await);
-    };
-    let client = async { connect::<Tokio>(&url, &tls()).await.unwrap_err() };
-    let ((), error) = guard(async { tokio::join!(server, client) }).await;
-    assert!(matches!(error, DialError::Certificate(_)), "{error:?}");
-}
-
-#[tokio::test]
-async fn a_peer_without_tls_is_not_taken_for_a_bad_certificate() {
-    let (listener, url) = listen("wss");
-    let server = async {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        stream
-            .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-            .await
-            .unwrap();
-        stream
-    };
-    let client = async { connect::<Tokio>(&url, &tls()).await.unwrap_err() };
-    let (_stream, error) = guard(async { tokio::join!(server, client) }).await;
-    assert!(matches!(error, DialError::Tls(_)), "{error:?}");
-}
-
-#[test]
-fn a_file_without_certificates_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("empty.pem");
-    assert!(Tls::new(Roots::Bundled, Some(&path)).is_err());
-    std::fs::write(&path, "nothing").unwrap();
-    assert!(Tls::new(Roots::Bundled, Some(&path)).is_err());
-}
-
-/// Tokio with a small send buffer, so that a peer that does not read blocks writes soon. Every
-/// name has another address first, which refuses.
-struct Narrow;
-
-impl Runtime for Narrow {
-    type Stream = Stream;
-
-    async fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-        let mut addresses = Tokio::resolve(host, port).await?;
-        addresses.insert(0, ([127, 0, 0, 1], 1).into());
-        Ok(addresses)
-    }
-
-    async fn connect(address: SocketAddr) -> io::Result<Stream> {
-        let socket = TcpSocket::new_v4()?;
-        socket.set_send_buffer_size(8 << 10)?;
-        Ok(Stream(socket.connect(address).await?))
-    }
-
-    fn sleep(span: Duration) -> impl Future<Output = ()> + Send + 'static {
-        Tokio::sleep(span)
-    }
-
-    fn spawn(task: impl Future<Output = ()> + Send + 'static) {
-        Tokio::spawn(task);
-    }
-
-    async fn spawn_blocking<T: Send + 'static>(
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Option<T> {
-        Tokio::spawn_blocking(work).await
-    }
-}
-
-/// An authority of its own, and a server with a certificate by it for 127.0.0.1.
-struct Authority {
-    pem: String,
-    acceptor: TlsAcceptor,
-}
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        let key = KeyPair::generate().unwrap();
-        let leaf = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-        let leaf = leaf.signed_by(&key, &authority).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![leaf.der().clone()],
-                PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
-            )
-            .unwrap();
-        Self {
-            pem: pem(authority.der()),
-            acceptor: TlsAcceptor::from(Arc::new(config)),
-        }
-    }
-}
-
-fn pem(der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")
-}
-
 async fn accept(listener: &TcpListener) -> WebSocketStream<Stream> {
     let (stream, _) = listener.accept().await.unwrap();
     accept_async(Stream(stream)).await.unwrap()
@@ -506,18 +367,6 @@ async fn upgrade_answered_by(answer: &str) -> DialError {
     guard(async { tokio::join!(server, client) }).await.1
 }
 
-async fn next(socket: &mut Socket<Stream>, count: usize) -> Vec<SocketEvent> {
-    let mut events = Vec::new();
-    while events.len() < count {
-        events.push(socket.next().await.expect("the socket has ended"));
-    }
-    events
-}
-
 fn text(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
-}
-
-fn large() -> Bytes {
-    Bytes::from(vec![b'a'; LARGE])
 }

@@ -1,7 +1,5 @@
 //! Small servers on loopback, each for one test.
 
-#![allow(dead_code, reason = "each suite uses its part")]
-
 use std::future::Future;
 use std::time::Duration;
 
@@ -10,14 +8,14 @@ use buzz_adapters::url::RelayUrl;
 use tokio::net::{TcpListener, TcpSocket};
 
 /// Far more than any test needs: it only turns a hang into a failure.
-pub async fn guard<F: Future>(test: F) -> F::Output {
+pub(crate) async fn guard<F: Future>(test: F) -> F::Output {
     tokio::time::timeout(Duration::from_secs(60), test)
         .await
         .expect("the test hangs")
 }
 
 /// A listener and its address as a relay URL with `scheme`.
-pub fn listen(scheme: &str) -> (TcpListener, RelayUrl) {
+pub(crate) fn listen(scheme: &str) -> (TcpListener, RelayUrl) {
     let socket = TcpSocket::new_v4().unwrap();
     // Small, so that a peer that does not read soon blocks the writer.
     socket.set_recv_buffer_size(8 << 10).unwrap();
@@ -28,6 +26,6 @@ pub fn listen(scheme: &str) -> (TcpListener, RelayUrl) {
     (listener, url)
 }
 
-pub fn tls() -> Tls {
+pub(crate) fn tls() -> Tls {
     Tls::new(Roots::Bundled, None).unwrap()
 }

@@ -7,13 +7,15 @@ use async_tungstenite::client_async_with_config;
 use async_tungstenite::tungstenite::Error as WsError;
 use async_tungstenite::tungstenite::handshake::client::{Request, generate_key};
 use async_tungstenite::tungstenite::protocol::WebSocketConfig;
+use buzz_proto::relay::ConnectCause;
 use buzz_proto::time::UnixTime;
+use buzz_proto::wire::{Excerpt, FRAME_BYTES_MAX};
 
 use crate::http::date_of;
 use crate::runtime::{ReachError, Runtime, reach};
 use crate::tls::{Stream, Tls, is_certificate_refusal};
 use crate::url::RelayUrl;
-use crate::ws::{FRAME_BYTES_MAX, Socket};
+use crate::ws::Socket;
 
 /// Opens a WebSocket. The date is that of the relay's answer to the upgrade. There is no limit of
 /// time here: dropping the future ends the attempt.
@@ -49,6 +51,8 @@ pub(crate) async fn open<R: Runtime>(
     match tls.connect(url.host(), stream).await {
         Ok(stream) => Ok(Stream::Tls(Box::new(stream))),
         Err(error) if is_certificate_refusal(&error) => Err(DialError::Certificate(error)),
+        // The host is no name that a certificate could hold.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Err(DialError::Url),
         Err(error) => Err(DialError::Tls(error)),
     }
 }
@@ -71,20 +75,36 @@ pub enum DialError {
     Status {
         /// The status code of HTTP.
         status: u16,
-        /// The beginning of the body, at most 256 bytes, or nothing.
-        body: String,
+        /// The beginning of the body, or nothing.
+        body: Excerpt,
     },
     /// What answered does not speak WebSocket.
-    NotWebSocket(String),
+    NotWebSocket(Excerpt),
 }
 
 impl DialError {
+    /// What the machine is told.
+    #[must_use]
+    pub fn cause(&self) -> ConnectCause {
+        match self {
+            Self::Url => ConnectCause::Url,
+            Self::Resolve(_) => ConnectCause::Resolve,
+            Self::Io(_) | Self::Tls(_) => ConnectCause::Transport,
+            Self::Certificate(_) => ConnectCause::Certificate,
+            Self::Status { status, body } => ConnectCause::Status {
+                status: *status,
+                text: body.clone(),
+            },
+            Self::NotWebSocket(_) => ConnectCause::Protocol,
+        }
+    }
+
     fn of_upgrade(error: WsError) -> Self {
         match error {
             WsError::Io(error) => Self::Io(error),
             WsError::Http(response) => Self::Status {
                 status: response.status().as_u16(),
-                body: excerpt(response.body().as_deref().unwrap_or_default()),
+                body: Excerpt::from_bytes(response.body().as_deref().unwrap_or_default()),
             },
             WsError::Url(_) => Self::Url,
             WsError::ConnectionClosed
@@ -95,7 +115,7 @@ impl DialError {
             | WsError::WriteBufferFull(_)
             | WsError::Utf8(_)
             | WsError::AttackAttempt
-            | WsError::HttpFormat(_) => Self::NotWebSocket(error.to_string()),
+            | WsError::HttpFormat(_) => Self::NotWebSocket(Excerpt::of(&error)),
         }
     }
 }
@@ -114,7 +134,7 @@ impl fmt::Display for DialError {
                 write!(f, "the relay answered with HTTP status {status}")
             }
             Self::Status { status, body } => {
-                write!(f, "the relay answered with HTTP status {status}: {body:?}")
+                write!(f, "the relay answered with HTTP status {status}: {body}")
             }
             Self::NotWebSocket(detail) => write!(f, "this is no WebSocket relay: {detail}"),
         }
@@ -155,11 +175,4 @@ fn limits() -> WebSocketConfig {
         .write_buffer_size(0)
         // The largest frame, and what pongs gather meanwhile.
         .max_write_buffer_size((1 << 20) + FRAME_BYTES_MAX)
-}
-
-/// At most 256 bytes of a peer's text; bytes that are no text show as replacement characters.
-fn excerpt(body: &[u8]) -> String {
-    let end = body.len().min(256);
-    let text = body.get(..end).unwrap_or_default();
-    String::from_utf8_lossy(text).trim().to_owned()
 }

@@ -3,60 +3,43 @@
 use std::io::{self, Write};
 
 use buzz_proto::ids::{EventId, PubKey};
+use buzz_proto::time::UnixTime;
+use buzz_proto::wire::Draft;
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-/// An event before it is signed: `{"kind","created_at","tags","content"}`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Draft {
-    /// 0 to 65535.
-    pub kind: u16,
-    /// Seconds of the Unix epoch.
-    pub created_at: u64,
-    /// Each a name and its values.
-    pub tags: Vec<Vec<String>>,
-    /// Any text.
-    pub content: String,
+/// The id that the event has when `author` signs it.
+pub(crate) fn draft_id(draft: &Draft, kind: u16, author: &PubKey) -> EventId {
+    let created_at = draft.created_at.0;
+    event_id(author, created_at, kind, &draft.tags, &draft.content)
 }
 
-impl Draft {
-    /// Reads the JSON form.
-    ///
-    /// # Errors
-    /// The bytes are not the JSON form of a draft.
-    pub fn from_json(json: &[u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice(json)
-    }
-
-    /// The id that the event has when `author` signs it.
-    #[must_use]
-    pub fn id(&self, author: &PubKey) -> EventId {
-        let tags = &self.tags;
-        event_id(author, self.created_at, self.kind, tags, &self.content)
-    }
-
-    /// The JSON form of the event with its signature.
-    pub(crate) fn signed(&self, author: PubKey, signature: [u8; 64]) -> Option<Bytes> {
-        let event = Signed {
-            id: self.id(&author),
-            pubkey: author,
-            created_at: self.created_at,
-            kind: self.kind,
-            tags: &self.tags,
-            content: &self.content,
-            sig: hex(&signature),
-        };
-        serde_json::to_vec(&event).ok().map(Bytes::from)
-    }
+/// The JSON form of an event with its signature.
+pub(crate) fn signed_json(
+    draft: &Draft,
+    id: EventId,
+    author: PubKey,
+    signature: [u8; 64],
+) -> Option<Bytes> {
+    let event = Signed {
+        id,
+        pubkey: author,
+        created_at: draft.created_at,
+        kind: draft.kind,
+        tags: &draft.tags,
+        content: &draft.content,
+        sig: hex(&signature),
+    };
+    serde_json::to_vec(&event).ok().map(Bytes::from)
 }
 
 #[derive(Serialize)]
 struct Signed<'a> {
     id: EventId,
     pubkey: PubKey,
-    created_at: u64,
-    kind: u16,
+    created_at: UnixTime,
+    kind: u32,
     tags: &'a [Vec<String>],
     content: &'a str,
     sig: String,

@@ -7,6 +7,8 @@ use std::sync::Mutex;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use buzz_proto::relay::{BrokeCause, HttpAnswer};
+use buzz_proto::retry_hint::parse_http_date;
 use buzz_proto::time::UnixTime;
 use bytes::{Bytes, BytesMut};
 use futures_io::{AsyncRead, AsyncWrite};
@@ -17,6 +19,7 @@ use hyper::header::{DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::{Method, Request};
 
+use crate::clock::Clock;
 use crate::dial::{DialError, open};
 use crate::runtime::{Runtime, within};
 use crate::tls::Tls;
@@ -54,19 +57,6 @@ pub struct Limits {
     pub body_bytes_max: usize,
 }
 
-/// An answer, whatever its status.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Response {
-    /// The status code.
-    pub status: u16,
-    /// The header `Retry-After`, as sent.
-    pub retry_after: Option<Bytes>,
-    /// The header `Date`.
-    pub date: Option<UnixTime>,
-    /// The whole body.
-    pub body: Bytes,
-}
-
 impl<R: Runtime> HttpClient<R> {
     /// A client of the relay at `url`; opens no connection yet.
     #[must_use]
@@ -91,7 +81,7 @@ impl<R: Runtime> HttpClient<R> {
         headers: &[(&str, &str)],
         body: Bytes,
         limits: Limits,
-    ) -> Result<Response, HttpError> {
+    ) -> Result<HttpAnswer, HttpError> {
         let mut request = self.request(Method::POST, endpoint, Full::new(body))?;
         let content_type = HeaderValue::from_static("application/json");
         request.headers_mut().insert("content-type", content_type);
@@ -113,7 +103,7 @@ impl<R: Runtime> HttpClient<R> {
         endpoint: &str,
         accept: &str,
         limits: Limits,
-    ) -> Result<Response, HttpError> {
+    ) -> Result<HttpAnswer, HttpError> {
         let mut request = self.request(Method::GET, endpoint, Full::default())?;
         let accept = HeaderValue::try_from(accept).map_err(|_| HttpError::Request)?;
         request.headers_mut().insert("accept", accept);
@@ -138,7 +128,7 @@ impl<R: Runtime> HttpClient<R> {
         &self,
         request: Request<Full<Bytes>>,
         limits: Limits,
-    ) -> Result<Response, HttpError> {
+    ) -> Result<HttpAnswer, HttpError> {
         within::<R, _>(limits.time_max, self.exchange(request, limits))
             .await
             .unwrap_or(Err(HttpError::TimedOut))
@@ -151,7 +141,7 @@ impl<R: Runtime> HttpClient<R> {
         &self,
         mut request: Request<Full<Bytes>>,
         limits: Limits,
-    ) -> Result<Response, HttpError> {
+    ) -> Result<HttpAnswer, HttpError> {
         while let Some(mut sender) = self.take_idle() {
             if sender.ready().await.is_err() {
                 continue;
@@ -191,14 +181,14 @@ impl<R: Runtime> HttpClient<R> {
         mut sender: Sender,
         response: hyper::Response<Incoming>,
         limits: Limits,
-    ) -> Result<Response, HttpError> {
+    ) -> Result<HttpAnswer, HttpError> {
         let (head, body) = response.into_parts();
         let body = read_body(body, limits.body_bytes_max).await?;
         if let Some(Ok(())) = within::<R, _>(READY_TIME_MAX, sender.ready()).await {
             self.keep_idle(sender);
         }
         let retry_after = head.headers.get(RETRY_AFTER);
-        Ok(Response {
+        Ok(HttpAnswer {
             status: head.status.as_u16(),
             retry_after: retry_after.map(|value| Bytes::copy_from_slice(value.as_bytes())),
             date: date_of(&head.headers),
@@ -239,6 +229,19 @@ pub enum HttpError {
     Broke(String),
 }
 
+impl HttpError {
+    /// What the machine is told.
+    #[must_use]
+    pub const fn cause(&self) -> BrokeCause {
+        match self {
+            Self::Request | Self::Connect(_) => BrokeCause::Connect,
+            Self::TimedOut => BrokeCause::TimedOut,
+            Self::TooLarge(_) => BrokeCause::TooLarge,
+            Self::Broke(_) => BrokeCause::Connection,
+        }
+    }
+}
+
 impl fmt::Display for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -262,7 +265,7 @@ impl std::error::Error for HttpError {
 
 /// The header `Date`, if it can be read.
 pub(crate) fn date_of(headers: &HeaderMap) -> Option<UnixTime> {
-    crate::date::parse_http_date(headers.get(DATE)?.as_bytes())
+    parse_http_date(headers.get(DATE)?.as_bytes(), Clock::wall())
 }
 
 async fn read_body(mut body: Incoming, bytes_max: usize) -> Result<Bytes, HttpError> {

@@ -1,9 +1,8 @@
 //! Real sockets, processes and keys around the [`buzz_proto`] state machine.
 
 pub mod clock;
-mod date;
 pub mod dial;
-pub mod event;
+mod event;
 pub mod http;
 pub mod keys;
 pub mod runtime;

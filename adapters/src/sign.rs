@@ -7,12 +7,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use buzz_proto::ids::PubKey;
 use buzz_proto::time::UnixTime;
+use buzz_proto::wire::Draft;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use secp256k1::schnorr;
 use sha2::{Digest as _, Sha256};
 
-use crate::event::{Draft, hex, signature_bytes};
+use crate::event::{draft_id, hex, signature_bytes, signed_json};
 use crate::keys::SecretKey;
 use crate::verify::is_signed;
 
@@ -44,18 +45,18 @@ impl LocalSigner {
     /// The signed event in JSON; the same as [`Signer::sign`] without waiting.
     ///
     /// # Errors
+    /// [`SignError::Refused`] for a kind over 65535, which NIP-01 does not allow;
     /// [`SignError::Unavailable`] when the system has no random numbers.
     pub fn sign_now(&self, draft: &Draft) -> Result<Bytes, SignError> {
         let author = self.key.public_key();
-        let id = draft.id(&author);
+        let kind = u16::try_from(draft.kind).map_err(|_| SignError::Refused)?;
+        let id = draft_id(draft, kind, &author);
         let auxiliary = random::<32>()?;
         let signature = self
             .key
             .with_keypair(|pair| schnorr::sign_with_aux_rand(&id.0, pair, &auxiliary))
             .ok_or(SignError::Unavailable)?;
-        draft
-            .signed(author, signature.to_byte_array())
-            .ok_or(SignError::Unavailable)
+        signed_json(draft, id, author, signature.to_byte_array()).ok_or(SignError::Unavailable)
     }
 }
 
@@ -103,7 +104,7 @@ pub fn auth_draft(
     tags.extend(attestation.map(Attestation::tag));
     Draft {
         kind: 22_242,
-        created_at: now.0,
+        created_at: now,
         tags,
         content: String::new(),
     }
@@ -128,7 +129,7 @@ pub async fn http_auth(
     tags.extend(body.map(|body| tag("payload", &hex(&Sha256::digest(body)))));
     let draft = Draft {
         kind: 27_235,
-        created_at: now.0,
+        created_at: now,
         tags,
         content: String::new(),
     };

@@ -16,14 +16,12 @@ use async_tungstenite::tungstenite::protocol::CloseFrame;
 use async_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use async_tungstenite::tungstenite::{Error as WsError, Message, Utf8Bytes};
 use buzz_proto::ids::WriteId;
+use buzz_proto::wire::{Excerpt, FRAME_BYTES_MAX};
 use bytes::Bytes;
 use futures_io::{AsyncRead, AsyncWrite};
 use futures_util::{Sink as _, Stream as _};
 
 use crate::tls::Stream;
-
-/// Largest frame in either direction. The largest legal one of a Buzz relay is a little over 1 MiB.
-pub const FRAME_BYTES_MAX: usize = 16 << 20;
 
 /// Frames up to this size are copied out of the read buffer, which they share with others: an
 /// event that is kept must not keep a buffer alive that is many times its size.
@@ -73,8 +71,8 @@ pub enum SocketEvent {
     Closed {
         /// The code of the peer's close frame, if it sent one with a code.
         code: Option<u16>,
-        /// The peer's reason or the error, for people; at most a few hundred bytes.
-        detail: String,
+        /// The peer's reason or the error, for people.
+        detail: Excerpt,
     },
 }
 
@@ -217,8 +215,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         let message = match Pin::new(&mut self.stream).poll_next(cx) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Some(Ok(message))) => message,
-            Poll::Ready(Some(Err(error))) => return self.end(None, error.to_string()),
-            Poll::Ready(None) => return self.end(None, "the connection ended".to_owned()),
+            Poll::Ready(Some(Err(error))) => return self.end(None, Excerpt::of(&error)),
+            Poll::Ready(None) => return self.end(None, Excerpt::new("the connection ended")),
         };
         Poll::Ready(match message {
             Message::Text(text) => SocketEvent::Text(copied(text.into())),
@@ -240,14 +238,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
                 // The answer to the close frame, if the stream takes it at once. Nobody waits.
                 let _answered = Pin::new(&mut self.stream).poll_flush(cx);
                 let code = frame.as_ref().map(|frame| u16::from(frame.code));
-                let reason = frame.map(|frame| frame.reason.to_string());
+                let reason = frame.map(|frame| Excerpt::new(&frame.reason));
                 return self.end(code, reason.unwrap_or_default());
             }
         })
     }
 
     /// Every write gets its outcome before the last event.
-    fn end(&mut self, code: Option<u16>, detail: String) -> Poll<SocketEvent> {
+    fn end(&mut self, code: Option<u16>, detail: Excerpt) -> Poll<SocketEvent> {
         self.break_writes();
         self.has_ended = true;
         let closed = SocketEvent::Closed { code, detail };

@@ -10,6 +10,7 @@ use buzz_adapters::dial::DialError;
 use buzz_adapters::http::{HttpClient, HttpError, Limits};
 use buzz_adapters::tokio::Tokio;
 use buzz_adapters::url::RelayUrl;
+use buzz_proto::relay::HttpAnswer;
 use buzz_proto::time::UnixTime;
 use bytes::Bytes;
 use support::{guard, listen, tls};
@@ -197,7 +198,7 @@ async fn requests_at_once_use_connections_of_their_own() {
     assert_eq!((first.unwrap().status, second.unwrap().status), (200, 200));
 }
 
-type Answer = Result<buzz_adapters::http::Response, HttpError>;
+type Answer = Result<HttpAnswer, HttpError>;
 
 fn client(url: RelayUrl) -> HttpClient<Tokio> {
     HttpClient::new(url, tls())

@@ -14,9 +14,10 @@ use async_tungstenite::tungstenite::{Message, Utf8Bytes};
 use async_tungstenite::{WebSocketStream, accept_async, accept_hdr_async};
 use buzz_adapters::dial::{DialError, connect};
 use buzz_adapters::tokio::{Stream, Tokio};
-use buzz_adapters::ws::{FRAME_BYTES_MAX, SocketEvent};
+use buzz_adapters::ws::SocketEvent;
 use buzz_proto::ids::WriteId;
 use buzz_proto::time::UnixTime;
+use buzz_proto::wire::{Excerpt, FRAME_BYTES_MAX};
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use narrow::{Narrow, large, next};
@@ -224,7 +225,7 @@ async fn the_code_of_the_peers_close_frame_is_told() {
         };
         let client = async {
             let (mut socket, _) = connect::<Tokio>(&url, &tls()).await.unwrap();
-            let detail = reason.to_owned();
+            let detail = Excerpt::new(reason);
             assert_eq!(
                 socket.next().await,
                 Some(SocketEvent::Closed { code, detail })
@@ -256,7 +257,7 @@ async fn closing_fails_what_waits_and_ends_when_the_peer_agrees() {
             write: WriteId(write),
             sent: false,
         };
-        let detail = String::new();
+        let detail = Excerpt::default();
         let closed = SocketEvent::Closed {
             code: Some(1000),
             detail,

@@ -61,7 +61,9 @@ pub struct ConfigError {
 
 impl ConfigError {
     pub(crate) fn new(setting: &str, problem: &str) -> Self {
-        Self { text: format!("{setting} {problem}") }
+        Self {
+            text: format!("{setting} {problem}"),
+        }
     }
 }
 
@@ -78,7 +80,10 @@ pub(crate) fn at_least(setting: &str, value: u64, least: u64) -> Result<(), Conf
     if value >= least {
         return Ok(());
     }
-    Err(ConfigError::new(setting, &format!("is {value}; it must be at least {least}")))
+    Err(ConfigError::new(
+        setting,
+        &format!("is {value}; it must be at least {least}"),
+    ))
 }
 
 /// Refuses a span of nothing: such a limit would end everything at once.

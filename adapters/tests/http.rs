@@ -1,5 +1,6 @@
 //! HTTP requests over loopback.
 
+#![cfg(feature = "tokio")]
 #![expect(clippy::unwrap_used, reason = "support functions of tests")]
 
 mod support;
@@ -41,6 +42,16 @@ async fn requests_one_after_the_other_share_a_connection() {
     let ((_, requests), ()) = guard(async { tokio::join!(server, client) }).await;
     assert!(requests[0].ends_with("\r\n\r\nfirst"));
     assert!(requests[1].ends_with("\r\n\r\nsecond"));
+}
+
+#[tokio::test]
+async fn a_call_can_run_on_any_thread() {
+    let (listener, url) = listen("http");
+    let client = client(url);
+    let server = async { answer(&mut accept(&listener).await, OK).await };
+    let call = tokio::spawn(async move { post(&client, "{}").await });
+    let (_, answer) = guard(async { tokio::join!(server, call) }).await;
+    assert_eq!(answer.unwrap().unwrap().status, 200);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Keys, signatures, verification, addresses and the clock, without sockets.
 
+#![cfg(feature = "tokio")]
 #![expect(clippy::unwrap_used, reason = "support functions of tests")]
 
 use base64::Engine as _;

@@ -1,5 +1,6 @@
 //! WebSockets over TLS on loopback.
 
+#![cfg(feature = "tokio")]
 #![expect(clippy::unwrap_used, reason = "support functions of tests")]
 
 #[path = "support/narrow.rs"]

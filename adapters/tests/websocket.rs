@@ -1,5 +1,6 @@
 //! WebSockets over loopback, with and without TLS.
 
+#![cfg(feature = "tokio")]
 #![expect(clippy::unwrap_used, reason = "support functions of tests")]
 
 #[path = "support/narrow.rs"]
@@ -25,6 +26,18 @@ use support::{guard, listen, tls};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+
+#[tokio::test]
+async fn a_socket_can_be_driven_on_any_thread() {
+    let (listener, url) = listen("ws");
+    let server = async { accept(&listener).await.send(Message::text("hello")).await };
+    let client = tokio::spawn(async move {
+        let (mut socket, _) = connect::<Tokio>(&url, &tls()).await.unwrap();
+        socket.next().await
+    });
+    let (_, event) = guard(async { tokio::join!(server, client) }).await;
+    assert_eq!(event.unwrap(), Some(SocketEvent::Text(text("hello"))));
+}
 
 #[tokio::test]
 async fn frames_are_written_and_read_in_order() {

@@ -1,7 +1,10 @@
 //! Real sockets, processes and keys around the [`buzz_proto`] state machine.
 
+pub mod acp;
 pub mod clock;
+pub mod connect;
 pub mod dial;
+mod driver;
 mod event;
 pub mod http;
 pub mod keys;

@@ -1,1 +1,3 @@
-//! To come.
+//! Real sockets, processes and keys around the [`buzz_proto`] state machine.
+
+pub mod acp;

@@ -70,7 +70,7 @@ enum End {
 const TURNS_SHARE: (u32, u32) = (3, 4);
 /// A wall clock further from its extrapolation than this was set.
 const CLOCK_STEP_SECONDS: u64 = 5;
-/// The grace of a shutdown that a message asked for.
+/// The grace of a shutdown that nobody gave a grace: an owner's command, a consumer that is gone.
 const SHUTDOWN_GRACE: core::time::Duration = core::time::Duration::from_secs(30);
 
 impl Machine {
@@ -170,6 +170,9 @@ impl Machine {
             Input::WallClock(seen) => self.set_clock(seen, now, out),
             Input::Command(Command::Shutdown { grace }) => self.shut_down(grace, now),
             Input::Relay(input) => {
+                if input == relay::Input::ConsumerGone {
+                    self.shut_down(SHUTDOWN_GRACE, now);
+                }
                 let buffer = &mut self.buffers.relay;
                 self.relay.apply(input, now, &mut self.quotas, buffer);
             }

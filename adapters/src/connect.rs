@@ -152,8 +152,20 @@ pub fn connect<R: Runtime>(setup: Setup) -> Result<(Handle<R>, Events<R>), Confi
         let _gone = done.send(());
     });
     let jobs = Arc::new(AtomicU64::new(1));
-    let handle = Handle { inbox: inbox.clone(), jobs, ended: Some(ended) };
-    Ok((handle, Events { inbox, deliveries, taken: 0, has_workers }))
+    let handle = Handle {
+        inbox: inbox.clone(),
+        jobs,
+        ended: Some(ended),
+    };
+    Ok((
+        handle,
+        Events {
+            inbox,
+            deliveries,
+            taken: 0,
+            has_workers,
+        },
+    ))
 }
 
 /// Speaks to a running agent.
@@ -174,7 +186,11 @@ impl<R: Runtime> Handle<R> {
         interest: Option<Interest>,
         floor: Option<UnixTime>,
     ) -> Result<(), Ended> {
-        self.relay(relay::Command::Subscribe { channel, interest, floor })
+        self.relay(relay::Command::Subscribe {
+            channel,
+            interest,
+            floor,
+        })
     }
 
     /// Lets a channel go.
@@ -199,7 +215,9 @@ impl<R: Runtime> Handle<R> {
     /// When the agent has ended.
     pub fn control(&self, target: schedule::Target, want: schedule::Want) -> Result<(), Ended> {
         let control = schedule::Command::Control { target, want };
-        self.send(Message::Fact(Input::Schedule(schedule::Input::Command(control))))
+        self.send(Message::Fact(Input::Schedule(schedule::Input::Command(
+            control,
+        ))))
     }
 
     /// Publishes a draft; gives its verdict, which may take as long as `ttl` (a day without one).
@@ -214,9 +232,19 @@ impl<R: Runtime> Handle<R> {
     ) -> Result<Verdict, Ended> {
         let job = JobId(self.jobs.fetch_add(1, Ordering::Relaxed));
         let body = Body::SignWhenSent(draft);
-        let command = publish::Command::Submit { job, class, route: Route::Post, body, ttl };
+        let command = publish::Command::Submit {
+            job,
+            class,
+            route: Route::Post,
+            body,
+            ttl,
+        };
         let (verdict, answer) = oneshot::channel();
-        self.send(Message::Publish { command, job, verdict })?;
+        self.send(Message::Publish {
+            command,
+            job,
+            verdict,
+        })?;
         answer.await.map_err(|_| Ended)
     }
 
@@ -269,7 +297,9 @@ impl<R: Runtime> Events<R> {
         if matches!(delivery, Delivery::Event { .. }) {
             self.taken = self.taken.saturating_add(1);
             let capacity = relay::Input::Capacity { taken: self.taken };
-            let _ended = self.inbox.unbounded_send(Message::Fact(Input::Relay(capacity)));
+            let _ended = self
+                .inbox
+                .unbounded_send(Message::Fact(Input::Relay(capacity)));
         }
         Some(delivery)
     }

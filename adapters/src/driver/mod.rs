@@ -8,14 +8,13 @@ mod port;
 mod record;
 
 use std::collections::BTreeMap;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use buzz_proto::action::Action;
-use buzz_proto::config::{Config, ConfigError, Consumer};
+use buzz_proto::config::{ConfigError, Consumer};
 use buzz_proto::ids::{ConnId, JobId, Ticket};
 use buzz_proto::input::Input;
 use buzz_proto::machine::Machine;
@@ -23,8 +22,8 @@ use buzz_proto::publish::{self, Verdict};
 use buzz_proto::relay;
 use buzz_proto::time::{MonoTime, UnixTime};
 use futures_channel::{mpsc, oneshot};
-use futures_util::StreamExt as _;
-use futures_util::future::AbortHandle;
+use futures_util::future::{AbortHandle, BoxFuture};
+use futures_util::{FutureExt as _, StreamExt as _};
 
 use self::record::Record;
 use crate::acp::{Facts, Workers};
@@ -51,7 +50,7 @@ pub(crate) enum Message<S> {
     /// A dial has ended.
     Dialed {
         conn: ConnId,
-        result: Box<Result<(Socket<S>, Option<UnixTime>), DialError>>,
+        result: Box<Dialed<S>>,
     },
     /// Publish, and tell the verdict.
     Publish {
@@ -62,6 +61,9 @@ pub(crate) enum Message<S> {
     /// Tell how things stand.
     Status(oneshot::Sender<Status>),
 }
+
+/// A socket with the relay's `Date`, or why there is none.
+pub(crate) type Dialed<S> = Result<(Socket<S>, Option<UnixTime>), DialError>;
 
 /// The sending half of the driver's inbox.
 pub(crate) type Inbox<S> = mpsc::UnboundedSender<Message<S>>;
@@ -152,7 +154,11 @@ impl<R: Runtime> Driver<R> {
         match message {
             Message::Fact(input) => self.feed(input),
             Message::Dialed { conn, result } => self.dialed(conn, *result),
-            Message::Publish { command, job, verdict } => {
+            Message::Publish {
+                command,
+                job,
+                verdict,
+            } => {
                 self.verdicts.insert(job, verdict);
                 self.feed(Input::Publish(publish::Input::Command(command)));
             }
@@ -169,7 +175,8 @@ impl<R: Runtime> Driver<R> {
         let mut actions = std::mem::take(&mut self.actions);
         self.finish_call(&input);
         if self.record.is_on() {
-            self.machine.handle_input_into(input.clone(), now, &mut actions);
+            self.machine
+                .handle_input_into(input.clone(), now, &mut actions);
             self.record.call(now, &input, &actions, &mut self.report);
         } else {
             self.machine.handle_input_into(input, now, &mut actions);
@@ -225,9 +232,13 @@ impl<R: Runtime> Driver<R> {
 
     fn poll_socket(&mut self, cx: &mut Context<'_>) -> Poll<Message<R::Stream>> {
         use relay::Input as I;
-        let Some((conn, socket)) = &mut self.socket else { return Poll::Pending };
+        let Some((conn, socket)) = &mut self.socket else {
+            return Poll::Pending;
+        };
         let conn = *conn;
-        let Poll::Ready(event) = socket.poll_next(cx) else { return Poll::Pending };
+        let Poll::Ready(event) = socket.poll_next(cx) else {
+            return Poll::Pending;
+        };
         let fact = match event {
             Some(SocketEvent::Text(text)) => I::Frame { conn, text },
             Some(SocketEvent::Pinged | SocketEvent::Ignored) => I::Pinged { conn },
@@ -260,14 +271,19 @@ fn facts_into<S: Send + 'static>(inbox: Inbox<S>) -> Facts {
 struct Timer<R> {
     wake: Option<MonoTime>,
     wall: MonoTime,
-    sleep: Option<(MonoTime, Pin<Box<dyn Future<Output = ()> + Send>>)>,
+    sleep: Option<(MonoTime, BoxFuture<'static, ()>)>,
     runtime: std::marker::PhantomData<fn() -> R>,
 }
 
 impl<R: Runtime> Timer<R> {
     fn new() -> Self {
         let wall = MonoTime::ZERO.after(WALL_CLOCK_PERIOD);
-        Self { wake: None, wall, sleep: None, runtime: std::marker::PhantomData }
+        Self {
+            wake: None,
+            wall,
+            sleep: None,
+            runtime: std::marker::PhantomData,
+        }
     }
 
     const fn set(&mut self, wake: Option<MonoTime>) {
@@ -289,8 +305,10 @@ impl<R: Runtime> Timer<R> {
                 let span = next.saturating_since(now);
                 self.sleep = Some((next, Box::pin(R::sleep(span))));
             }
-            let Some((_, sleep)) = &mut self.sleep else { return Poll::Pending };
-            if sleep.as_mut().poll(cx).is_pending() {
+            let Some((_, sleep)) = &mut self.sleep else {
+                return Poll::Pending;
+            };
+            if sleep.poll_unpin(cx).is_pending() {
                 return Poll::Pending;
             }
             // It woke early: sleep on for what is left, at least a moment.

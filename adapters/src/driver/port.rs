@@ -14,15 +14,14 @@ use buzz_proto::wire::{Draft, Event};
 use bytes::Bytes;
 use futures_util::future::{AbortHandle, abortable};
 
-use super::{Driver, Message, Part};
+use super::{Dialed, Driver, Message, Part};
 use crate::clock::Clock;
 use crate::connect::{Delivery, Report};
-use crate::dial::{self, DialError};
+use crate::dial;
 use crate::http::{HttpError, Limits};
 use crate::runtime::{Runtime, within};
 use crate::sign::{self, SignError};
 use crate::verify::is_genuine;
-use crate::ws::Socket;
 
 /// RFC 6455 section 7.4.1: the purpose of the connection is fulfilled.
 const CLOSE_NORMAL: u16 = 1000;
@@ -70,7 +69,11 @@ impl<R: Runtime> Driver<R> {
                     socket.ping();
                 }
             }
-            A::SignAuth { ticket, challenge, created_at } => {
+            A::SignAuth {
+                ticket,
+                challenge,
+                created_at,
+            } => {
                 self.sign_auth(ticket, &challenge, created_at);
             }
             A::Verify { ticket, event } => self.verify(ticket, &event),
@@ -111,11 +114,7 @@ impl<R: Runtime> Driver<R> {
         });
     }
 
-    pub(super) fn dialed(
-        &mut self,
-        conn: ConnId,
-        result: Result<(Socket<R::Stream>, Option<UnixTime>), DialError>,
-    ) {
+    pub(super) fn dialed(&mut self, conn: ConnId, result: Dialed<R::Stream>) {
         if self.dialing != Some(conn) {
             return;
         }
@@ -138,7 +137,9 @@ impl<R: Runtime> Driver<R> {
         if self.dialing == Some(conn) {
             self.dialing = None;
         }
-        let Some((open, mut socket)) = self.socket.take() else { return };
+        let Some((open, mut socket)) = self.socket.take() else {
+            return;
+        };
         if open != conn {
             self.socket = Some((open, socket));
             return;
@@ -178,7 +179,10 @@ impl<R: Runtime> Driver<R> {
         let (raw, inbox) = (event.raw().clone(), self.sender.clone());
         R::spawn(async move {
             let genuine = R::spawn_blocking(move || is_genuine(&raw)).await;
-            let fact = relay::Input::Verified { ticket, genuine: genuine.unwrap_or(false) };
+            let fact = relay::Input::Verified {
+                ticket,
+                genuine: genuine.unwrap_or(false),
+            };
             let _gone = inbox.unbounded_send(Message::Fact(Input::Relay(fact)));
         });
     }
@@ -187,9 +191,10 @@ impl<R: Runtime> Driver<R> {
         let call = self.request("/query", body, QUERY_ANSWER_BYTES_MAX);
         self.call(Part::Relay, ticket, call, move |result| match result {
             Ok(answer) => Input::Relay(relay::Input::Answered { ticket, answer }),
-            Err(error) => {
-                Input::Relay(relay::Input::Broke { ticket, cause: error.cause() })
-            }
+            Err(error) => Input::Relay(relay::Input::Broke {
+                ticket,
+                cause: error.cause(),
+            }),
         });
     }
 
@@ -197,9 +202,10 @@ impl<R: Runtime> Driver<R> {
         let call = self.request("/events", event.raw().clone(), POST_ANSWER_BYTES_MAX);
         self.call(Part::Publish, ticket, call, move |result| match result {
             Ok(answer) => Input::Publish(publish::Input::Answered { ticket, answer }),
-            Err(error) => {
-                Input::Publish(publish::Input::Broke { ticket, cause: error.cause() })
-            }
+            Err(error) => Input::Publish(publish::Input::Broke {
+                ticket,
+                cause: error.cause(),
+            }),
         });
     }
 
@@ -219,8 +225,13 @@ impl<R: Runtime> Driver<R> {
             let owner = attestation.map(|attestation| attestation.header());
             let mut headers = vec![("authorization", authorization.as_str())];
             headers.extend(owner.as_deref().map(|owner| ("x-auth-tag", owner)));
-            let limits = Limits { time_max: CALL_TIME_MAX, body_bytes_max };
-            http.post(endpoint, &headers, body, limits).await.map_err(CallError::Http)
+            let limits = Limits {
+                time_max: CALL_TIME_MAX,
+                body_bytes_max,
+            };
+            http.post(endpoint, &headers, body, limits)
+                .await
+                .map_err(CallError::Http)
         }
     }
 
@@ -251,7 +262,9 @@ impl<R: Runtime> Driver<R> {
     }
 
     fn deliver(&mut self, delivery: Delivery) {
-        let Some(deliveries) = &self.deliveries else { return };
+        let Some(deliveries) = &self.deliveries else {
+            return;
+        };
         if deliveries.unbounded_send(delivery).is_err() {
             self.deliveries = None;
         }

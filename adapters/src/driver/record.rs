@@ -18,11 +18,19 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn new(to: Option<RecordTo>, config: &Config) -> Self {
-        let Some(RecordTo { file, privacy }) = to else { return Self { to: None, failed: None } };
+        let Some(RecordTo { file, privacy }) = to else {
+            return Self {
+                to: None,
+                failed: None,
+            };
+        };
         let recorder = Recorder::new(privacy);
         let mut file = BufWriter::new(file);
         let failed = writeln!(file, "{}", recorder.head(config)).err();
-        Self { to: Some((recorder, file)), failed }
+        Self {
+            to: Some((recorder, file)),
+            failed,
+        }
     }
 
     pub(super) const fn is_on(&self) -> bool {
@@ -36,20 +44,24 @@ impl Record {
         actions: &[Action],
         report: &mut dyn FnMut(Report),
     ) {
-        let Some((recorder, file)) = &mut self.to else { return };
+        let Some((recorder, file)) = &mut self.to else {
+            return;
+        };
         let mut result = writeln!(file, "{}", recorder.call(now, input, actions));
         if matches!(input, Input::WallClock(_)) {
             // Often enough for a trace of a process that is killed.
             result = result.and_then(|()| file.flush());
         }
-        if let Some(error) = self.failed.take().or(result.err()) {
+        if let Some(error) = self.failed.take().or_else(|| result.err()) {
             self.to = None;
             report(Report::RecordFailed(error));
         }
     }
 
     pub(super) fn finish(&mut self, report: &mut dyn FnMut(Report)) {
-        let Some((_, mut file)) = self.to.take() else { return };
+        let Some((_, mut file)) = self.to.take() else {
+            return;
+        };
         if let Err(error) = file.flush() {
             report(Report::RecordFailed(error));
         }

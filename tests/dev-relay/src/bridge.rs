@@ -96,10 +96,10 @@ async fn respond(
     while_stalled(&shared, request.claimed_key().as_deref()).await;
     let mut response = plain_response(&reply);
     let skew = shared.with(|rules, _| rules.clock_skew);
-    if skew != 0 {
-        if let Ok(date) = HeaderValue::try_from(skewed_date(skew)) {
-            response.headers_mut().insert(DATE, date);
-        }
+    if skew != 0
+        && let Ok(date) = HeaderValue::try_from(skewed_date(skew))
+    {
+        response.headers_mut().insert(DATE, date);
     }
     Ok(response)
 }

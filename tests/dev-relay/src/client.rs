@@ -106,9 +106,10 @@ impl Client {
     /// When the connection ends.
     pub async fn subscribe(&mut self, id: &str, filter: Value) -> Result<(), ClientError> {
         let mut frame = vec![json!("REQ"), json!(id)];
-        match filter {
-            Value::Array(filters) => frame.extend(filters),
-            one => frame.push(one),
+        if let Value::Array(filters) = filter {
+            frame.extend(filters);
+        } else {
+            frame.push(filter);
         }
         self.send_json(&Value::Array(frame)).await
     }
@@ -129,19 +130,15 @@ impl Client {
         self.subscribe(id, filter).await?;
         let mut events = Vec::new();
         loop {
-            match self.read().await? {
-                Frame::Event {
-                    subscription,
-                    event,
-                } if subscription == id => events.push(*event),
-                Frame::Eose(subscription) if subscription == id => return Ok(events),
-                Frame::Closed {
-                    subscription,
-                    reason,
-                } if subscription == id => {
-                    return Err(ClientError::Refused(reason));
-                }
-                other => self.waiting.push_back(other),
+            let frame = self.read().await?;
+            if frame.answers_to() != Some(id) {
+                self.waiting.push_back(frame);
+            } else if let Frame::Event { event, .. } = frame {
+                events.push(*event);
+            } else if let Frame::Closed { reason, .. } = frame {
+                return Err(ClientError::Refused(reason));
+            } else {
+                return Ok(events);
             }
         }
     }
@@ -196,10 +193,13 @@ impl Client {
 
     async fn receipt(&mut self, id: &str) -> Result<Receipt, ClientError> {
         loop {
-            match self.read().await? {
-                Frame::Ok(receipt) if receipt.id == id => return Ok(receipt),
-                other => self.waiting.push_back(other),
+            let frame = self.read().await?;
+            if let Frame::Ok(receipt) = &frame
+                && receipt.id == id
+            {
+                return Ok(receipt.clone());
             }
+            self.waiting.push_back(frame);
         }
     }
 
@@ -266,6 +266,19 @@ impl Frame {
     #[must_use]
     pub fn parse(text: &str) -> Self {
         Self::parse_known(text).unwrap_or_else(|| Self::Other(text.to_owned()))
+    }
+
+    /// The subscription a frame belongs to.
+    #[must_use]
+    pub fn answers_to(&self) -> Option<&str> {
+        match self {
+            Self::Event { subscription, .. }
+            | Self::Eose(subscription)
+            | Self::Closed { subscription, .. } => Some(subscription),
+            Self::Auth(_) | Self::Ok(_) | Self::Notice(_) | Self::Count { .. } | Self::Other(_) => {
+                None
+            }
+        }
     }
 
     fn parse_known(text: &str) -> Option<Self> {

@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE};
 use hyper::upgrade::Upgraded;
 use hyper::{Request, Response, StatusCode};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::bridge::plain_response;
 use crate::faults::Fault;
@@ -69,6 +69,8 @@ struct Connection<'a> {
     link: &'a Link,
     /// Turns true once nothing more will be read, or need be.
     over: watch::Sender<bool>,
+    /// The close frame is out, or never will be.
+    close_sent: Notify,
 }
 
 async fn converse(shared: &Shared, upgraded: Upgraded, host: &str) {
@@ -84,6 +86,7 @@ async fn converse(shared: &Shared, upgraded: Upgraded, host: &str) {
         id,
         link: &link,
         over: watch::Sender::new(false),
+        close_sent: Notify::new(),
     };
     tokio::join!(
         connection.write(sender),
@@ -112,22 +115,25 @@ impl Connection<'_> {
         let mut faults = self.shared.faults_changed();
         loop {
             let is_unread = self.shared.with(|rules, _| rules.is_held(self.id)).unread;
-            tokio::select! {
-                message = receiver.next(), if !is_unread => {
-                    if !self.take_in(message) {
-                        break;
-                    }
+            let intake = tokio::select! {
+                message = receiver.next(), if !is_unread => self.take_in(message),
+                _ = over.wait_for(|is_over| *is_over) => Intake::End,
+                _ = faults.changed() => Intake::More,
+            };
+            match intake {
+                Intake::More => {}
+                Intake::End => break,
+                Intake::Oversize => {
+                    self.close_sent.notified().await;
+                    break;
                 }
-                _ = over.wait_for(|is_over| *is_over) => break,
-                _ = faults.changed() => {}
             }
         }
         self.over.send_replace(true);
         self.shared.gone(self.id);
     }
 
-    /// Whether the connection goes on.
-    fn take_in(&self, message: Option<Result<Message, Error>>) -> bool {
+    fn take_in(&self, message: Option<Result<Message, Error>>) -> Intake {
         let parsed = match message {
             Some(Ok(Message::Text(text))) => frame::parse(text.as_str()),
             Some(Ok(Message::Binary(bytes))) => match std::str::from_utf8(&bytes) {
@@ -136,14 +142,19 @@ impl Connection<'_> {
             },
             Some(Ok(Message::Pong(_))) => {
                 self.shared.with(|rules, _| rules.pong(self.id));
-                return true;
+                return Intake::More;
             }
-            Some(Ok(Message::Ping(_) | Message::Frame(_))) => return true,
-            Some(Ok(Message::Close(_)) | Err(_)) | None => return false,
+            Some(Ok(Message::Ping(_) | Message::Frame(_))) => return Intake::More,
+            Some(Err(Error::Capacity(_))) => {
+                self.shared
+                    .with(|rules, _| rules.end(self.id, Closing::Silent));
+                return Intake::Oversize;
+            }
+            Some(Ok(Message::Close(_)) | Err(_)) | None => return Intake::End,
         };
         self.shared
             .with(|rules, now| rules.receive(self.id, parsed, now));
-        true
+        Intake::More
     }
 
     async fn write(&self, mut sender: WebSocketSender<Socket>) {
@@ -180,6 +191,7 @@ impl Connection<'_> {
                 break;
             }
         }
+        self.close_sent.notify_one();
         self.over.send_replace(true);
     }
 
@@ -195,7 +207,9 @@ impl Connection<'_> {
         let mut over = self.over.subscribe();
         // The peer's reply ends the reading; a peer that does not reply is left behind.
         let handshake = async {
-            if sender.close(frame).await.is_ok() {
+            let sent = sender.close(frame).await;
+            self.close_sent.notify_one();
+            if sent.is_ok() {
                 let _ = over.wait_for(|is_over| *is_over).await;
             }
         };
@@ -253,6 +267,14 @@ impl Connection<'_> {
             }
         }
     }
+}
+
+/// What reading the next message led to.
+enum Intake {
+    More,
+    End,
+    /// The message broke the stream; a close frame is all that can still go out.
+    Oversize,
 }
 
 async fn write_frames(

@@ -114,13 +114,11 @@ pub async fn request(
     };
     // The connection is driven only as long as the exchange needs it.
     tokio::pin!(exchange, connection);
-    loop {
-        tokio::select! {
-            reply = &mut exchange => return reply.map_err(ClientError::Http),
-            ended = &mut connection => {
-                ended.map_err(ClientError::Http)?;
-                return exchange.await.map_err(ClientError::Http);
-            }
+    tokio::select! {
+        reply = &mut exchange => reply.map_err(ClientError::Http),
+        ended = &mut connection => {
+            ended.map_err(ClientError::Http)?;
+            exchange.await.map_err(ClientError::Http)
         }
     }
 }

@@ -31,11 +31,8 @@ impl Rules {
         queue.push_control(Outgoing::Ping);
         if is_required && !self.faults.strikes(None, &Fault::WithholdChallenge) {
             let is_wrong = self.faults.strikes(None, &Fault::WrongChallenge);
-            let shown = if is_wrong {
-                "0".repeat(64)
-            } else {
-                challenge.clone()
-            };
+            let zeros = "0".repeat(64);
+            let shown = if is_wrong { &zeros } else { &challenge };
             queue.push(serde_json::json!(["AUTH", shown]).to_string());
         }
         let session = Session {
@@ -167,6 +164,14 @@ impl Rules {
         }
     }
 
+    /// Ends one connection.
+    pub fn end(&mut self, id: ConnectionId, closing: Closing) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.queue.close(closing);
+            self.touched.insert(id);
+        }
+    }
+
     /// Ends the connections of everybody whom `wanted` picks by key.
     pub fn disconnect(&mut self, closing: &Closing, wanted: &dyn Fn(Option<&str>) -> bool) {
         for (id, session) in &mut self.sessions {
@@ -284,10 +289,10 @@ impl Rules {
         let mut charged = self
             .counters
             .charge(&key, Bucket::Socket, quotas.socket, now);
-        if let (Ok(()), Some(event)) = (charged, event) {
-            if !(is_new2 && event.storage() == Storage::Ephemeral) {
-                charged = self.counters.charge(&key, Bucket::Messages, messages, now);
-            }
+        if let (Ok(()), Some(event)) = (charged, event)
+            && !(is_new2 && event.storage() == Storage::Ephemeral)
+        {
+            charged = self.counters.charge(&key, Bucket::Messages, messages, now);
         }
         charged.map_err(|seconds| {
             self.ledger.note(Some(&key), |stats| stats.over_quota += 1);

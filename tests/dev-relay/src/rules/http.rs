@@ -193,11 +193,11 @@ impl Rules {
             return Err(reply);
         }
         let quotas = self.settings.quotas;
-        if quotas.enabled {
-            if let Err(seconds) = self.counters.charge(&key, Bucket::Api, quotas.api, now) {
-                self.ledger.note(Some(&key), |stats| stats.over_quota += 1);
-                return Err(self.over_quota(seconds, now));
-            }
+        if quotas.enabled
+            && let Err(seconds) = self.counters.charge(&key, Bucket::Api, quotas.api, now)
+        {
+            self.ledger.note(Some(&key), |stats| stats.over_quota += 1);
+            return Err(self.over_quota(seconds, now));
         }
         self.seen_proofs.retain(|_, expiry| *expiry > now);
         if self

@@ -223,10 +223,11 @@ impl Rules {
         if self.store.contains(&event.id) {
             return Ok("duplicate:".to_owned());
         }
-        if let (Some(channel), true) = (&channel, is_threaded(event.kind)) {
-            if !self.is_plain() {
-                self.check_thread(event, channel)?;
-            }
+        if let Some(channel) = &channel
+            && is_threaded(event.kind)
+            && !self.is_plain()
+        {
+            self.check_thread(event, channel)?;
         }
         if event.kind == 7 && !self.is_plain() && self.store.has_reaction(event) {
             return Err("duplicate: reaction already exists".to_owned());

@@ -1,11 +1,9 @@
 //! NIP-01 over a socket: publishing, subscribing, history and its order.
 
-mod common;
-
+use crate::common::*;
 use buzz_dev_relay::client::{Frame, tag, unix_now};
 use buzz_dev_relay::keys::Keys;
 use buzz_dev_relay::rules::channels::Visibility;
-use common::*;
 use serde_json::json;
 
 #[tokio::test]
@@ -32,7 +30,10 @@ async fn the_same_event_again_is_a_duplicate_and_true() {
 
     let receipt = publish(&mut client, &event).await;
 
-    assert_eq!((receipt.accepted, receipt.message.as_str()), (true, "duplicate:"));
+    assert_eq!(
+        (receipt.accepted, receipt.message.as_str()),
+        (true, "duplicate:")
+    );
     assert_eq!(relay.stats().duplicates, 1);
 }
 
@@ -68,8 +69,11 @@ async fn each_filter_is_a_query_of_its_own_and_an_event_comes_once() {
     accept(&mut client, &old).await;
     accept(&mut client, &new).await;
 
-    let events =
-        history(&mut client, json!([{"kinds": [1], "#t": ["x"]}, {"kinds": [1]}])).await;
+    let events = history(
+        &mut client,
+        json!([{"kinds": [1], "#t": ["x"]}, {"kinds": [1]}]),
+    )
+    .await;
 
     assert_eq!(events, [old, new]);
 }
@@ -83,7 +87,12 @@ async fn filters_select_by_ids_authors_kinds_tags_and_inclusive_times() {
     let parent = "ab".repeat(32);
     let event = keys.sign_event(
         1,
-        vec![tag("e", &parent), tag("p", other.public()), tag("t", "rust"), tag("d", "x")],
+        vec![
+            tag("e", &parent),
+            tag("p", other.public()),
+            tag("t", "rust"),
+            tag("d", "x"),
+        ],
         "",
         now,
     );
@@ -156,7 +165,10 @@ async fn an_ok_comes_before_the_live_event_it_caused() {
     listen(&mut client, "live", json!({"kinds": [1]})).await;
     let event = note(&keys, "hello");
 
-    client.send_json(&json!(["EVENT", event])).await.expect("the connection holds");
+    client
+        .send_json(&json!(["EVENT", event]))
+        .await
+        .expect("the connection holds");
 
     assert!(matches!(next(&mut client).await, Frame::Ok(_)));
     assert_eq!(next(&mut client).await, live("live", &event));
@@ -169,9 +181,18 @@ async fn since_and_until_hold_for_live_events_too() {
     let mut client = client(&relay, &keys).await;
     let now = unix_now();
     listen(&mut client, "late", json!({"kinds": [1], "since": now})).await;
-    listen(&mut client, "early", json!({"kinds": [1], "until": now - 100})).await;
+    listen(
+        &mut client,
+        "early",
+        json!({"kinds": [1], "until": now - 100}),
+    )
+    .await;
 
-    accept(&mut client, &keys.sign_event(1, vec![], "slow clock", now - 10)).await;
+    accept(
+        &mut client,
+        &keys.sign_event(1, vec![], "slow clock", now - 10),
+    )
+    .await;
     let event = keys.sign_event(1, vec![], "right clock", now);
     accept(&mut client, &event).await;
 
@@ -220,7 +241,11 @@ async fn ephemeral_events_are_passed_on_and_not_kept() {
     accept(&mut client, &event).await;
 
     assert_eq!(next(&mut listener).await, live("presence", &event));
-    assert!(history(&mut client, json!({"kinds": [20001]})).await.is_empty());
+    assert!(
+        history(&mut client, json!({"kinds": [20001]}))
+            .await
+            .is_empty()
+    );
 }
 
 #[tokio::test]
@@ -238,7 +263,10 @@ async fn replaceable_and_addressable_events_give_way_to_newer_ones() {
 
         let receipt = publish(&mut client, &stale).await;
 
-        assert_eq!((receipt.accepted, receipt.message.as_str()), (true, "duplicate:"));
+        assert_eq!(
+            (receipt.accepted, receipt.message.as_str()),
+            (true, "duplicate:")
+        );
         assert_eq!(history(&mut client, json!({"kinds": [kind]})).await, [new]);
     }
 }
@@ -248,12 +276,16 @@ async fn an_author_deletes_its_own_events_and_no_others() {
     let relay = relay().await;
     let (keys, other) = (Keys::generate(), Keys::generate());
     let mut client = client(&relay, &keys).await;
-    let mut stranger = common::client(&relay, &other).await;
+    let mut stranger = crate::common::client(&relay, &other).await;
     let event = note(&keys, "regretted");
     accept(&mut client, &event).await;
 
     let foreign = other.sign_event(5, vec![tag("e", &event.id)], "", unix_now());
-    assert!(refusal(&mut stranger, &foreign).await.starts_with("restricted:"));
+    assert!(
+        refusal(&mut stranger, &foreign)
+            .await
+            .starts_with("restricted:")
+    );
     let own = keys.sign_event(5, vec![tag("e", &event.id)], "", unix_now());
     accept(&mut client, &own).await;
 
@@ -276,7 +308,10 @@ async fn forged_stale_and_foreign_events_are_refused_in_the_relays_words() {
         (wrong_id, "invalid: invalid event id: computed "),
         (wrong_signature, "invalid: invalid schnorr signature"),
         (too_old, "invalid: event timestamp too far from server time"),
-        (note(&other, "e"), "invalid: event pubkey does not match authenticated identity"),
+        (
+            note(&other, "e"),
+            "invalid: event pubkey does not match authenticated identity",
+        ),
         (
             keys.sign_event(22_242, vec![], "", unix_now()),
             "invalid: AUTH events cannot be submitted via EVENT",
@@ -285,8 +320,14 @@ async fn forged_stale_and_foreign_events_are_refused_in_the_relays_words() {
             keys.sign_event(44_100, vec![], "", unix_now()),
             "invalid: membership notifications are relay-signed only",
         ),
-        (keys.sign_event(39_000, vec![], "", unix_now()), "restricted: relay-only kind"),
-        (keys.sign_event(46_010, vec![], "", unix_now()), "restricted: unknown event kind"),
+        (
+            keys.sign_event(39_000, vec![], "", unix_now()),
+            "restricted: relay-only kind",
+        ),
+        (
+            keys.sign_event(46_010, vec![], "", unix_now()),
+            "restricted: unknown event kind",
+        ),
         (
             keys.sign_event(9, vec![], "", unix_now()),
             "invalid: channel-scoped events must include an h tag",
@@ -306,7 +347,10 @@ async fn unreadable_frames_get_a_notice_without_correlation() {
     let keys = Keys::generate();
     let mut client = client(&relay, &keys).await;
     let eleven = std::iter::repeat_n(json!({}), 11);
-    let many: Vec<_> = [json!("REQ"), json!("x")].into_iter().chain(eleven).collect();
+    let many: Vec<_> = [json!("REQ"), json!("x")]
+        .into_iter()
+        .chain(eleven)
+        .collect();
     let cases = [
         (json!(["NONSENSE"]), "unknown message type: NONSENSE"),
         (json!(many), "REQ contains 11 filters, maximum is 10"),
@@ -316,7 +360,10 @@ async fn unreadable_frames_get_a_notice_without_correlation() {
         ),
     ];
     for (frame, detail) in cases {
-        client.send_json(&frame).await.expect("the connection holds");
+        client
+            .send_json(&frame)
+            .await
+            .expect("the connection holds");
         let text = format!("invalid message: Invalid message format: {detail}");
         assert_eq!(next(&mut client).await, notice(&text));
     }
@@ -326,7 +373,9 @@ async fn unreadable_frames_get_a_notice_without_correlation() {
         (r#"["REQ","x",{"ids":["abc"]}]"#, "invalid filter: "),
     ] {
         client.send_text(text).await.expect("the connection holds");
-        let Frame::Notice(notice) = next(&mut client).await else { panic!("no notice") };
+        let Frame::Notice(notice) = next(&mut client).await else {
+            panic!("no notice")
+        };
         let head = format!("invalid message: Invalid message format: {detail}");
         assert!(notice.starts_with(&head), "{notice}");
     }
@@ -342,7 +391,9 @@ async fn a_live_frame_repeats_the_subscription_id_unescaped() {
 
     accept(&mut client, &event).await;
 
-    let Frame::Other(text) = next(&mut client).await else { panic!("valid JSON") };
+    let Frame::Other(text) = next(&mut client).await else {
+        panic!("valid JSON")
+    };
     assert!(text.starts_with("[\"EVENT\",\"a\"b\",{"), "{text}");
 }
 
@@ -356,14 +407,28 @@ async fn count_counts_and_search_answers_once() {
     accept(&mut client, &found).await;
     accept(&mut client, &message(&keys, ROOM, "something else")).await;
 
-    client.send_json(&json!(["COUNT", "n", {"kinds": [9]}])).await.expect("the connection holds");
-    assert_eq!(next(&mut client).await, Frame::Count { query: "n".to_owned(), count: 2 });
+    client
+        .send_json(&json!(["COUNT", "n", {"kinds": [9]}]))
+        .await
+        .expect("the connection holds");
+    assert_eq!(
+        next(&mut client).await,
+        Frame::Count {
+            query: "n".to_owned(),
+            count: 2
+        }
+    );
     subscribe(&mut client, "s", json!({"kinds": [9], "search": "fixture"})).await;
     assert_eq!(next(&mut client).await, live("s", &found));
     assert_eq!(next(&mut client).await, Frame::Eose("s".to_owned()));
     accept(&mut client, &message(&keys, ROOM, "fixture again")).await;
     assert_silent(&mut client).await;
-    subscribe(&mut client, "m", json!([{"kinds": [9]}, {"kinds": [9], "search": "x"}])).await;
+    subscribe(
+        &mut client,
+        "m",
+        json!([{"kinds": [9]}, {"kinds": [9], "search": "x"}]),
+    )
+    .await;
     let text = "error: mixed search and non-search filters not supported";
     assert_eq!(next(&mut client).await, closed("m", text));
 }
@@ -377,7 +442,10 @@ async fn a_subscription_too_many_is_closed() {
     listen(&mut client, "one", json!({"kinds": [1]})).await;
 
     subscribe(&mut client, "two", json!({"kinds": [1]})).await;
-    assert_eq!(next(&mut client).await, closed("two", "error: too many subscriptions"));
+    assert_eq!(
+        next(&mut client).await,
+        closed("two", "error: too many subscriptions")
+    );
     listen(&mut client, "one", json!({"kinds": [0]})).await;
 }
 
@@ -390,7 +458,11 @@ async fn a_long_history_arrives_whole_at_a_reader_that_reads() {
     let mut client = client(&relay, &keys).await;
     let now = unix_now();
     for index in 0..420 {
-        accept(&mut client, &keys.sign_event(1, vec![], &index.to_string(), now)).await;
+        accept(
+            &mut client,
+            &keys.sign_event(1, vec![], &index.to_string(), now),
+        )
+        .await;
     }
 
     let events = history(&mut client, json!({"kinds": [1]})).await;

@@ -1,0 +1,12 @@
+//! The relay over real sockets, and its rules in virtual time.
+
+mod auth;
+mod bridge;
+mod channels;
+mod common;
+mod ends;
+mod faults;
+mod frames;
+mod quotas;
+mod storage;
+mod virtual_time;

@@ -38,8 +38,7 @@ mod shared;
 use control::FaultControl;
 use keys::Keys;
 use persist::Disk;
-use rules::channels::{Channel, ChannelKind, Role, Visibility};
-use rules::commands::NewChannel;
+use rules::channels::{Channel, ChannelKind, NewChannel, Role, Visibility};
 use rules::event::Event;
 use rules::filter::Filter;
 use rules::stats::Stats;
@@ -174,6 +173,7 @@ impl DevRelay {
         let channel = NewChannel {
             id,
             name,
+            about: "",
             visibility,
             kind,
             owner,

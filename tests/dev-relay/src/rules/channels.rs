@@ -1,9 +1,9 @@
 //! Channels and who belongs to them (NIP-29 as Buzz uses it).
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+
+use super::event::Event;
 
 /// A channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,8 +22,8 @@ pub struct Channel {
     pub visibility: Visibility,
     /// What it is for.
     pub kind: ChannelKind,
-    /// Roles by public key.
-    pub members: BTreeMap<String, Role>,
+    /// Public keys and roles, in the order of joining.
+    pub members: Vec<(String, Role)>,
     /// An archived channel refuses writes.
     pub archived: bool,
     /// A deleted channel is as if it never was, except that its id stays taken.
@@ -31,22 +31,16 @@ pub struct Channel {
 }
 
 impl Channel {
-    pub(crate) fn new(
-        id: &str,
-        name: &str,
-        visibility: Visibility,
-        kind: ChannelKind,
-        owner: &str,
-    ) -> Self {
+    pub(crate) fn new(new: NewChannel<'_>) -> Self {
         Self {
-            id: id.to_owned(),
-            name: name.to_owned(),
-            about: String::new(),
+            id: new.id.to_owned(),
+            name: new.name.to_owned(),
+            about: new.about.to_owned(),
             topic: String::new(),
             purpose: String::new(),
-            visibility,
-            kind,
-            members: BTreeMap::from([(owner.to_owned(), Role::Owner)]),
+            visibility: new.visibility,
+            kind: new.kind,
+            members: vec![(new.owner.to_owned(), Role::Owner)],
             archived: false,
             deleted: false,
         }
@@ -57,13 +51,39 @@ impl Channel {
     pub fn admits(&self, key: Option<&str>) -> bool {
         !self.deleted
             && (self.visibility == Visibility::Open
-                || key.is_some_and(|key| self.members.contains_key(key)))
+                || key.is_some_and(|key| self.role_of(key).is_some()))
+    }
+
+    /// The role of a member.
+    #[must_use]
+    pub fn role_of(&self, key: &str) -> Option<Role> {
+        self.members
+            .iter()
+            .find(|(member, _)| member == key)
+            .map(|(_, role)| *role)
+    }
+
+    /// Adds a member or changes its role; whether it is new.
+    pub(crate) fn set_role(&mut self, key: &str, role: Role) -> bool {
+        if let Some((_, held)) = self.members.iter_mut().find(|(member, _)| member == key) {
+            *held = role;
+            return false;
+        }
+        self.members.push((key.to_owned(), role));
+        true
+    }
+
+    /// Whether the key was a member.
+    pub(crate) fn remove(&mut self, key: &str) -> bool {
+        let before = self.members.len();
+        self.members.retain(|(member, _)| member != key);
+        self.members.len() < before
     }
 
     /// Whether this key may change members and settings.
     #[must_use]
     pub fn is_governed_by(&self, key: &str) -> bool {
-        matches!(self.members.get(key), Some(Role::Owner | Role::Admin))
+        matches!(self.role_of(key), Some(Role::Owner | Role::Admin))
     }
 
     /// Tags of the metadata event, kind 39000.
@@ -96,7 +116,7 @@ impl Channel {
             tags.push(pair("archived", "true"));
         }
         if self.kind == ChannelKind::Dm {
-            tags.extend(self.members.keys().map(|key| pair("p", key)));
+            tags.extend(self.members.iter().map(|(key, _)| pair("p", key)));
         }
         tags
     }
@@ -126,6 +146,38 @@ impl Channel {
             ]
         }));
         tags
+    }
+}
+
+/// A channel to create.
+#[derive(Debug, Clone, Copy)]
+pub struct NewChannel<'a> {
+    /// A UUID.
+    pub id: &'a str,
+    /// Shown name.
+    pub name: &'a str,
+    /// Longer description, possibly empty.
+    pub about: &'a str,
+    /// Who may read and write.
+    pub visibility: Visibility,
+    /// What it is for.
+    pub kind: ChannelKind,
+    /// Public key of its creator.
+    pub owner: &'a str,
+}
+
+impl<'a> NewChannel<'a> {
+    pub(crate) fn of(event: &'a Event, id: &'a str) -> Self {
+        let visibility = event.tag("visibility").and_then(Visibility::parse);
+        let kind = event.tag("channel_type").and_then(ChannelKind::parse);
+        Self {
+            id,
+            name: event.tag("name").unwrap_or_default(),
+            about: event.tag("about").unwrap_or_default(),
+            visibility: visibility.unwrap_or(Visibility::Open),
+            kind: kind.unwrap_or(ChannelKind::Stream),
+            owner: &event.pubkey,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::channels::{
-    Channel, ChannelKind, Role, Visibility, notice_content, pair, system_content,
+    Channel, ChannelKind, NewChannel, Role, Visibility, notice_content, pair, system_content,
 };
 use super::event::Event;
 use super::filter::is_uuid;
@@ -127,7 +127,7 @@ impl Rules {
                 allow(channel.is_governed_by(actor))
             }
             9005 => allow(channel.is_governed_by(actor)),
-            9008 => allow(channel.members.get(actor) == Some(&Role::Owner)),
+            9008 => allow(channel.role_of(actor) == Some(Role::Owner)),
             9021 if channel.visibility == Visibility::Private => {
                 Err("restricted: channel is not open to joining".to_owned())
             }
@@ -142,7 +142,6 @@ impl Rules {
         let actor = event.pubkey.as_str();
         if event.kind == 9007 {
             self.found(NewChannel::of(event, &id), now, effects);
-            self.describe(&id, event);
             return;
         }
         if !self.channels.contains_key(&id) {
@@ -212,21 +211,14 @@ impl Rules {
             Some(_) | None => {}
         }
         let is_open = channel.visibility == Visibility::Open;
-        allow(channel.is_governed_by(actor) || (is_open && channel.members.contains_key(actor)))
+        allow(channel.is_governed_by(actor) || (is_open && channel.role_of(actor).is_some()))
     }
 
     fn found(&mut self, channel: NewChannel<'_>, now: Duration, effects: &mut Effects) {
         let NewChannel {
-            id,
-            name,
-            visibility,
-            kind,
-            owner,
+            id, kind, owner, ..
         } = channel;
-        self.channels.insert(
-            id.to_owned(),
-            Channel::new(id, name, visibility, kind, owner),
-        );
+        self.channels.insert(id.to_owned(), Channel::new(channel));
         let what = match kind {
             ChannelKind::Stream | ChannelKind::Forum => "channel_created",
             ChannelKind::Dm => "dm_created",
@@ -236,17 +228,11 @@ impl Rules {
         self.restate(id, &mut step);
     }
 
-    fn describe(&mut self, id: &str, event: &Event) {
-        if let (Some(channel), Some(about)) = (self.channels.get_mut(id), event.tag("about")) {
-            about.clone_into(&mut channel.about);
-        }
-    }
-
     fn admit(&mut self, id: &str, member: &str, role: Role, actor: &str, step: &mut Step<'_>) {
         let Some(channel) = self.channels.get_mut(id) else {
             return;
         };
-        let is_added = channel.members.insert(member.to_owned(), role).is_none();
+        let is_added = channel.set_role(member, role);
         if is_added {
             self.announce(id, "member_joined", actor, Some(member), step);
         }
@@ -260,7 +246,7 @@ impl Rules {
         let Some(channel) = self.channels.get_mut(id) else {
             return;
         };
-        if channel.members.remove(member).is_none() {
+        if !channel.remove(member) {
             return;
         }
         let what = if member == actor {
@@ -310,7 +296,7 @@ impl Rules {
         }
         self.restate(id, step);
         if before.archived && !after.archived {
-            for member in after.members.keys() {
+            for (member, _) in &after.members {
                 self.notify(MEMBER_ADDED, id, member, &event.pubkey, step);
             }
         }
@@ -380,35 +366,6 @@ impl Rules {
             channel: None,
         };
         self.issue(draft, step.now, step.effects);
-    }
-}
-
-/// A channel to create.
-#[derive(Debug, Clone, Copy)]
-pub struct NewChannel<'a> {
-    /// A UUID.
-    pub id: &'a str,
-    /// Shown name.
-    pub name: &'a str,
-    /// Who may read and write.
-    pub visibility: Visibility,
-    /// What it is for.
-    pub kind: ChannelKind,
-    /// Public key of its creator.
-    pub owner: &'a str,
-}
-
-impl<'a> NewChannel<'a> {
-    fn of(event: &'a Event, id: &'a str) -> Self {
-        let visibility = event.tag("visibility").and_then(Visibility::parse);
-        let kind = event.tag("channel_type").and_then(ChannelKind::parse);
-        Self {
-            id,
-            name: event.tag("name").unwrap_or_default(),
-            visibility: visibility.unwrap_or(Visibility::Open),
-            kind: kind.unwrap_or(ChannelKind::Stream),
-            owner: &event.pubkey,
-        }
     }
 }
 

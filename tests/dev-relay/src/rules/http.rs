@@ -382,41 +382,6 @@ impl Rules {
             }),
         ))
     }
-
-    fn information(&self) -> HttpReply {
-        let is_required = self.settings.auth == Auth::Required;
-        let mut nips = vec![1, 2, 10, 11, 16, 17, 23, 25, 29, 33, 38, 42, 50, 56];
-        if self.settings.membership_required {
-            nips.push(43);
-        }
-        json_reply(
-            200,
-            &json!({
-                "name": "Buzz Relay",
-                "description": "A development relay",
-                "pubkey": null,
-                "contact": null,
-                "supported_nips": nips,
-                "supported_extensions": ["nip-er"],
-                "software": "https://github.com/block/buzz",
-                "version": "0.2.1",
-                "limitation": {
-                    "max_message_length": super::frame::FRAME_BYTES_MAX,
-                    "max_subscriptions": self.settings.subscriptions_max,
-                    "max_filters": super::frame::FILTERS_MAX,
-                    "max_limit": super::filter::LIMIT_MAX,
-                    "max_subid_length": 256,
-                    "min_pow_difficulty": null,
-                    "auth_required": is_required,
-                    "payment_required": false,
-                    "restricted_writes": is_required,
-                    "due_delivery_mode": "push",
-                    "max_not_before_delta": 31_536_000,
-                },
-                "self": self.keys.public(),
-            }),
-        )
-    }
 }
 
 #[derive(Debug)]
@@ -439,7 +404,7 @@ fn proof_event(header: Option<&str>) -> Result<Event, String> {
         .ok_or_else(|| "invalid NIP-98 event JSON".to_owned())
 }
 
-fn json_reply(status: u16, body: &Value) -> HttpReply {
+pub(super) fn json_reply(status: u16, body: &Value) -> HttpReply {
     CannedReply {
         status,
         headers: vec![("content-type".to_owned(), "application/json".to_owned())],

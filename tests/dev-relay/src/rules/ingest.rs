@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::auth::BANNED;
 use super::channels::ChannelKind;
 use super::event::{Event, Filed, Storage};
 use super::frame::Submission;
@@ -94,7 +95,7 @@ impl Rules {
         let now = self.unix_seconds(now);
         check_form(event, now)?;
         if self.banned.contains(&event.pubkey) {
-            return Err("blocked: you are banned from this community".to_owned());
+            return Err(BANNED.to_owned());
         }
         if let Some(until) = self
             .timed_out

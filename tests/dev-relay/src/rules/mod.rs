@@ -8,13 +8,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+mod auth;
 pub mod channels;
-pub mod commands;
+mod commands;
 mod connection;
 pub mod event;
 pub mod filter;
 pub mod frame;
 pub mod http;
+mod information;
 mod ingest;
 mod kinds;
 pub mod queue;

@@ -169,3 +169,8 @@ pub(crate) async fn query(relay: &DevRelay, keys: &Keys, filters: Value) -> http
         .await
         .expect("HTTP answers")
 }
+
+/// The filter of a key for notices about its own membership.
+pub(crate) fn notices(keys: &Keys) -> Value {
+    json!({"kinds": [44_100, 44_101], "#p": [keys.public()]})
+}

@@ -1,6 +1,7 @@
 //! The relay over real sockets, and its rules in virtual time.
 
 mod auth;
+mod binary;
 mod bridge;
 mod channels;
 mod common;
@@ -8,5 +9,6 @@ mod ends;
 mod faults;
 mod frames;
 mod quotas;
+mod scopes;
 mod storage;
 mod virtual_time;

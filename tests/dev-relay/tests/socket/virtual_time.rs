@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use buzz_dev_relay::client::tag;
 use buzz_dev_relay::keys::Keys;
+use buzz_dev_relay::rules::channels::{ChannelKind, NewChannel, Role, Visibility};
+use buzz_dev_relay::rules::filter::Filter;
 use buzz_dev_relay::rules::http::HttpRequest;
 use buzz_dev_relay::rules::queue::{Batch, Closing, Outgoing};
 use buzz_dev_relay::rules::quota::{Bucket, Counters, Limit};
@@ -42,7 +44,7 @@ fn the_fifty_first_frame_within_five_seconds_is_refused() {
         send(
             &mut rules,
             id,
-            &json!(["REQ", format!("s{index}"), {"kinds": [1]}]),
+            &json!(["REQ", format!("s{index}"), {"kinds": [0]}]),
             START,
         );
     }
@@ -186,6 +188,46 @@ fn the_same_input_gives_the_same_output() {
 
     assert_eq!(first.len(), 6, "{first:?}");
     assert_eq!(first, run());
+}
+
+#[test]
+fn relay_signed_events_have_the_ids_of_the_published_examples() {
+    let (mut rules, _, _) = opened(Settings::default());
+    let room = "0c6d1f3a-52b7-4e19-9a84-7f2be0c1d501";
+    let owner = Keys::from_secret(&format!("{:0>64}", 4)).expect("a valid scalar");
+    let agent = Keys::from_secret(&format!("{:0>64}", 5)).expect("a valid scalar");
+    let now = START + Duration::from_secs(1);
+    let channel = NewChannel {
+        id: room,
+        name: "build-room",
+        about: "nightly builds",
+        visibility: Visibility::Private,
+        kind: ChannelKind::Stream,
+        owner: owner.public(),
+    };
+    rules
+        .create_channel(channel, START)
+        .expect("the id is free");
+    rules
+        .add_member(room, agent.public(), Role::Bot, owner.public(), now)
+        .expect("it exists");
+
+    let id = |kind: u32| {
+        let filter = Filter {
+            kinds: Some(vec![kind]),
+            ..Filter::default()
+        };
+        rules
+            .store()
+            .matching(&filter)
+            .next()
+            .map(|filed| filed.event.id[..16].to_owned())
+    };
+
+    assert_eq!(id(39_000).as_deref(), Some("b24d417be3c0af1d"));
+    assert_eq!(id(39_002).as_deref(), Some("e93bcf159657c79b"));
+    assert_eq!(id(40_099).as_deref(), Some("b5918c7e86b34ad5"));
+    assert_eq!(id(44_100).as_deref(), Some("a3aa21af4dede24b"));
 }
 
 fn opened(settings: Settings) -> (Rules, ConnectionId, Keys) {

@@ -166,6 +166,10 @@ impl Rules {
             9002 => self.edit(&id, event, &mut step),
             9005 => {
                 for target in event.tag_values("e") {
+                    let filed = self.store.event(target);
+                    if !filed.is_some_and(|it| it.channel.as_ref() == Some(&id)) {
+                        continue;
+                    }
                     self.store.delete(target);
                     self.announce(&id, "message_deleted", actor, Some(target), &mut step);
                 }

@@ -248,7 +248,11 @@ impl Rules {
                 Inserted::Known | Inserted::Superseded => return Ok("duplicate:".to_owned()),
             }
         }
-        effects.published.push(filed);
+        let is_unknown_observer_frame =
+            event.kind == 24_200 && !matches!(event.tag("frame"), Some("telemetry" | "control"));
+        if !is_unknown_observer_frame {
+            effects.published.push(filed);
+        }
         if event.kind == 5 {
             self.delete_targets(event);
         }

@@ -440,6 +440,17 @@ async fn observer_frames_pass_between_an_agent_and_its_recorded_owner() {
     accept(&mut human, &control).await;
 
     assert_eq!(next(&mut program).await, live("control", &control));
+    let tags = vec![
+        tag("p", agent.public()),
+        tag("agent", agent.public()),
+        tag("frame", "odd"),
+    ];
+    accept(
+        &mut human,
+        &owner.sign_event(24_200, tags, &"A".repeat(132), unix_now()),
+    )
+    .await;
+    assert_silent(&mut program).await;
     let text = refusal(&mut other, &frame(&stranger, &agent)).await;
     assert_eq!(
         text,

@@ -122,6 +122,38 @@ async fn the_fifteenth_drop_in_a_row_ends_the_connection_and_its_queue() {
 }
 
 #[tokio::test]
+async fn a_reader_that_never_reads_is_cut_off_without_any_fault() {
+    let settings = Settings {
+        queue_frames: 5,
+        ..settings()
+    };
+    let relay = relay_with(settings).await;
+    let (ears, mouth) = (Keys::generate(), Keys::generate());
+    let mut listener = client(&relay, &ears).await;
+    let mut speaker = client(&relay, &mouth).await;
+    listen(&mut listener, "live", json!({"kinds": [1]})).await;
+    let text = "x".repeat(200_000);
+
+    let mut sent = 0;
+    while relay.stats().slow_consumers == 0 {
+        accept(&mut speaker, &note(&mouth, &format!("{sent}{text}"))).await;
+        sent += 1;
+        assert!(sent < 500, "the sockets swallow any amount");
+    }
+
+    // What the kernel had taken is delivered, then the connection is over.
+    let end = loop {
+        if let Err(error) = guard(listener.next()).await {
+            break error;
+        }
+    };
+    assert!(
+        matches!(end, ClientError::Ended { .. } | ClientError::Socket(_)),
+        "{end:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_history_that_overruns_the_queue_breaks_off_without_eose() {
     let settings = Settings {
         queue_frames: 10,

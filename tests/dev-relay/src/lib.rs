@@ -214,31 +214,23 @@ impl DevRelay {
 
     /// Makes a key a relay member, for a relay that admits members only.
     pub fn add_relay_member(&self, key: &str) {
-        self.shared
-            .with(|rules, _| rules.relay_members.insert(key.to_owned()));
+        self.shared.with(|rules, _| rules.add_relay_member(key));
     }
 
     /// Bans a key from entering and writing, or lifts the ban.
     pub fn set_banned(&self, key: &str, is_banned: bool) {
-        self.shared.with(|rules, _| {
-            if is_banned {
-                rules.banned.insert(key.to_owned());
-            } else {
-                rules.banned.remove(key);
-            }
-        });
+        self.shared
+            .with(|rules, _| rules.set_banned(key, is_banned));
     }
 
     /// Refuses the writes of a key until a Unix time in seconds.
     pub fn time_out(&self, key: &str, until: u64) {
-        self.shared
-            .with(|rules, _| rules.timed_out.insert(key.to_owned(), until));
+        self.shared.with(|rules, _| rules.time_out(key, until));
     }
 
     /// Records the owner of an agent, as an attestation would.
     pub fn set_owner(&self, agent: &str, owner: &str) {
-        self.shared
-            .with(|rules, _| rules.owners.insert(agent.to_owned(), owner.to_owned()));
+        self.shared.with(|rules, _| rules.set_owner(agent, owner));
     }
 
     /// Stored events that match, whoever may read them: newest first, without the limit of a page.

@@ -167,7 +167,7 @@ impl Rules {
             9005 => {
                 for target in event.tag_values("e") {
                     let filed = self.store.event(target);
-                    if !filed.is_some_and(|it| it.channel.as_ref() == Some(&id)) {
+                    if filed.is_none_or(|it| it.channel.as_ref() != Some(&id)) {
                         continue;
                     }
                     self.store.delete(target);

@@ -181,6 +181,42 @@ impl Rules {
         &self.store
     }
 
+    /// Makes a key a relay member, for a relay that admits members only.
+    pub fn add_relay_member(&mut self, key: &str) {
+        self.relay_members.insert(key.to_owned());
+    }
+
+    /// Bans a key from entering and writing, or lifts the ban.
+    pub fn set_banned(&mut self, key: &str, is_banned: bool) {
+        if is_banned {
+            self.banned.insert(key.to_owned());
+        } else {
+            self.banned.remove(key);
+        }
+    }
+
+    /// Refuses the writes of a key until a Unix time in seconds.
+    pub fn time_out(&mut self, key: &str, until: u64) {
+        self.timed_out.insert(key.to_owned(), until);
+    }
+
+    /// Records the owner of an agent, as an attestation would.
+    pub fn set_owner(&mut self, agent: &str, owner: &str) {
+        self.owners.insert(agent.to_owned(), owner.to_owned());
+    }
+
+    /// The recorded owner of an agent.
+    #[must_use]
+    pub fn owner_of(&self, agent: &str) -> Option<&str> {
+        self.owners.get(agent).map(String::as_str)
+    }
+
+    /// Counters of everybody.
+    #[must_use]
+    pub const fn stats(&self) -> &stats::Stats {
+        &self.ledger.total
+    }
+
     /// Replaces the quotas; open windows are forgotten.
     pub fn set_quotas(&mut self, quotas: Quotas) {
         self.settings.quotas = quotas;

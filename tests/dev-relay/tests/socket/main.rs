@@ -11,4 +11,5 @@ mod frames;
 mod quotas;
 mod scopes;
 mod storage;
+mod vectors;
 mod virtual_time;

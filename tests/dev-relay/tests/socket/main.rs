@@ -1,0 +1,15 @@
+//! The relay over real sockets, and its rules in virtual time.
+
+mod auth;
+mod binary;
+mod bridge;
+mod channels;
+mod common;
+mod ends;
+mod faults;
+mod frames;
+mod quotas;
+mod scopes;
+mod storage;
+mod vectors;
+mod virtual_time;

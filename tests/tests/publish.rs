@@ -1,5 +1,6 @@
 //! The publisher, fed by hand: what goes in at which time, and all that has to come out.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use buzz_proto::ids::{JobId, Ticket};
@@ -447,38 +448,44 @@ fn failures_count_against_a_job_only_while_others_are_stored() {
     };
     let mut script = Script::with(config);
     let _ = script.at(0, submit(1));
-    let mut other = 2;
-    let mut ticket = 0;
 
     // The relay fails for all: that costs only time.
-    for _ in 0..20 {
+    for ticket in 0..20 {
         let actions = script.now(answered(ticket, 500, "{}"));
         let gate = script.opening(&actions[0]);
-        assert_eq!(without_wake(script.at_time(gate, Input::Tick)).len(), 1);
-        ticket += 1;
+        let tries = u16::try_from(ticket + 2).expect("a small number");
+        assert_eq!(
+            without_wake(script.at_time(gate, Input::Tick)),
+            [post(ticket + 1, tries, 1)]
+        );
     }
+    let actions = script.now(answered(20, 500, "{}"));
+    assert_eq!(without_wake(actions).len(), 1);
 
-    // It fails for this one alone: the third time is final.
-    for failure in 1..=3 {
-        let actions = script.now(answered(ticket, 500, "{}"));
-        if failure == 3 {
-            assert_eq!(actions[..2], settle(1, Verdict::Unknown)[..]);
-            break;
-        }
-        let gate = script.opening(&actions[0]);
-        let _ = script.now(submit(other));
-        let probe = without_wake(script.at_time(gate, Input::Tick));
-        let [Action::Post { ticket: first, .. }] = probe[..] else {
-            panic!("{probe:?}")
+    // It fails for this one alone: the third time after another was stored is final.
+    let (mut others, mut stored_others) = (2, 0);
+    let mut actions = script.now(submit(others));
+    let mut pending = VecDeque::new();
+    let last = &settle(1, Verdict::Unknown)[0];
+    while !actions.contains(last) {
+        assert!(others < 20, "it is tried for ever");
+        pending.extend(actions.iter().filter_map(posted));
+        actions = match pending.pop_front() {
+            Some((ticket, 1)) => script.now(answered(ticket, 500, "{}")),
+            Some((ticket, _)) => {
+                stored_others += 1;
+                others += 1;
+                let mut actions = script.now(answered(ticket, 200, ACCEPTED));
+                actions.extend(script.now(submit(others)));
+                actions
+            }
+            None => {
+                let (at, _) = script.publisher.next_deadline().expect("a gate is shut");
+                script.at_time(at, Input::Tick)
+            }
         };
-        let rest = without_wake(script.now(answered(first.0, 200, ACCEPTED)));
-        assert_eq!(rest[0], stored(other));
-        other += 1;
-        let Action::Post { ticket: next, .. } = rest[1] else {
-            panic!("{rest:?}")
-        };
-        ticket = next.0;
     }
+    assert_eq!(stored_others, 3);
 }
 
 #[test]
@@ -537,7 +544,7 @@ fn a_full_outbox_drains_in_the_order_of_submission() {
     );
 
     let mut order = Vec::new();
-    let mut tickets: std::collections::VecDeque<u64> = (0..4).collect();
+    let mut tickets: VecDeque<u64> = (0..4).collect();
     while let Some(ticket) = tickets.pop_front() {
         let mut actions = script.now(answered(ticket, 200, ACCEPTED));
         if tickets.is_empty() {
@@ -848,6 +855,20 @@ fn settle(job: u64, verdict: Verdict) -> Vec<Action> {
 fn with<const N: usize>(mut actions: Vec<Action>, more: [Action; N]) -> Vec<Action> {
     actions.extend(more);
     actions
+}
+
+/// Ticket and event of a post.
+fn posted(action: &Action) -> Option<(u64, u8)> {
+    match action {
+        Action::Post { ticket, event, .. } => Some((ticket.0, event.id().0[31])),
+        Action::Sign { .. }
+        | Action::Abort { .. }
+        | Action::Send { .. }
+        | Action::Settle { .. }
+        | Action::Ended
+        | Action::Note(_)
+        | Action::WakeAt(_) => None,
+    }
 }
 
 const fn stale(what: StaleWhat) -> Action {

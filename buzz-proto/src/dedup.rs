@@ -108,3 +108,20 @@ impl Seen {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_of_removed_ids_do_not_pile_up_behind_an_old_one() {
+        let mut seen = Seen::new(1000, Seed(1));
+        seen.insert(EventId([0; 32]));
+        for _ in 0..10_000 {
+            seen.insert(EventId([1; 32]));
+            seen.remove(&EventId([1; 32]));
+            assert!(seen.order.len() <= 70);
+        }
+        assert!(seen.contains(&EventId([0; 32])));
+    }
+}

@@ -13,13 +13,13 @@ use crate::backoff::Ladder;
 use crate::seed::Seed;
 use crate::time::{MonoTime, Now, Why};
 
-/// The wait when a refusal names none: the relay's own hints lie between 1 and 60 s, and most
-/// below this.
+/// The wait when a refusal names none: shorter would ask many times within one quota window of a
+/// minute, longer would idle after a passing fault.
 const WAIT_WITHOUT_HINT: Duration = Duration::from_secs(5);
 /// No refusal shuts the gate for longer, so that a wrong hint cannot silence an agent for hours.
 const WAIT_MAX: Duration = Duration::from_secs(300);
-/// The least put on top of a wait: hints are cut to whole seconds, and a probe sent on the second
-/// is refused again.
+/// The least put on top of a wait: hints are whole seconds and may have been rounded down, and a
+/// probe sent too early only renews the refusal.
 const EXTRA_MIN: Duration = Duration::from_millis(500);
 /// The most put on top of a short wait; a long one is spread over a fifth of itself, so that
 /// agents refused together do not come back together.

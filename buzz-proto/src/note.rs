@@ -327,6 +327,8 @@ pub enum GapWhy {
     NoRoom,
     /// Too many events awaited their verification.
     VerifyFull,
+    /// They were not verified in time.
+    Unverified,
     /// History held more than one request brings.
     HistoryLimit,
     /// The consumer is gone.

@@ -1,4 +1,4 @@
-//! Notes as text for people.
+//! Notes as one line for people.
 
 use core::fmt;
 

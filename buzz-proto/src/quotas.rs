@@ -67,6 +67,11 @@ impl Pace {
         ready.then(|| self.gate.generation())
     }
 
+    /// Whether a token could be taken now. A shut gate or an empty bucket arms the wake.
+    pub(crate) fn is_ready(&mut self, now: &mut Now) -> bool {
+        self.gate.is_open(now) && self.bucket.is_ready(now, Why::Bucket)
+    }
+
     /// Whether nothing was refused lately; takes no token. A shut gate arms the wake.
     pub(crate) fn is_open(&mut self, now: &mut Now) -> bool {
         self.gate.is_open(now)

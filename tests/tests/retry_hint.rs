@@ -138,12 +138,12 @@ fn the_words_are_found_anywhere_in_a_text() {
 }
 
 #[test]
-fn every_day_of_four_centuries_is_read_in_every_form() {
+fn every_day_until_2110_is_read_in_every_form() {
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ];
     let mut midnight = 0;
-    for year in 1970..2370 {
+    for year in 1970..2110 {
         let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
         for (month, name) in MONTHS.iter().enumerate() {
             let days = match month {

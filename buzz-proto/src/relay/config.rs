@@ -52,6 +52,9 @@ pub struct Limits {
     /// A relay that sent no challenge by then is used without AUTH.
     #[serde(with = "crate::json::nanos")]
     pub challenge: Duration,
+    /// After an `auth-required:` answer, a challenge that can be answered in place.
+    #[serde(with = "crate::json::nanos")]
+    pub challenge_again: Duration,
     /// A write.
     #[serde(with = "crate::json::nanos")]
     pub write: Duration,
@@ -121,6 +124,7 @@ impl Default for Limits {
             dial: Duration::from_secs(30),
             auth: Duration::from_secs(20),
             challenge: Duration::from_secs(3),
+            challenge_again: Duration::from_secs(5),
             write: Duration::from_secs(10),
             ping_after: Duration::from_secs(25),
             pong: Duration::from_secs(10),
@@ -165,7 +169,10 @@ impl Config {
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         let limits = &self.limits;
         if !self.url.starts_with("ws://") && !self.url.starts_with("wss://") {
-            return Err(ConfigError::new("relay.url", "must begin with ws:// or wss://"));
+            return Err(ConfigError::new(
+                "relay.url",
+                "must begin with ws:// or wss://",
+            ));
         }
         for (setting, span) in [
             ("relay.limits.dial", limits.dial),
@@ -186,7 +193,10 @@ impl Config {
             lasting(setting, span)?;
         }
         if limits.challenge >= limits.auth {
-            return Err(ConfigError::new("relay.limits.challenge", "must be shorter than auth"));
+            return Err(ConfigError::new(
+                "relay.limits.challenge",
+                "must be shorter than auth",
+            ));
         }
         for (setting, value) in [
             ("relay.limits.unanswered_max", limits.unanswered_max),
@@ -199,7 +209,15 @@ impl Config {
             at_least(setting, u64::from(value), 1)?;
         }
         let largest_event = 1 << 20;
-        at_least("relay.limits.frame_bytes_max", limits.frame_bytes_max, largest_event)?;
-        at_least("relay.limits.verify_bytes_max", limits.verify_bytes_max, largest_event)
+        at_least(
+            "relay.limits.frame_bytes_max",
+            limits.frame_bytes_max,
+            largest_event,
+        )?;
+        at_least(
+            "relay.limits.verify_bytes_max",
+            limits.verify_bytes_max,
+            largest_event,
+        )
     }
 }

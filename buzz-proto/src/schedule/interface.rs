@@ -150,7 +150,7 @@ pub enum Input {
         /// The turn.
         turn: TurnId,
     },
-    /// The session of a turn could not be opened or resumed.
+    /// The session of a turn could not be opened or resumed: the turn has ended.
     SessionFailed {
         /// The turn.
         turn: TurnId,

@@ -1,0 +1,220 @@
+//! What is recorded of each fact, frames apart.
+
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+
+use super::link::Return;
+use super::roster::Change;
+use super::subs::Subs;
+use super::{
+    Action, Channels, CloseCause, Command, ConnectCause, End, HttpAnswer, Interest, Relay, Sub,
+    stale,
+};
+use crate::ids::{ChannelId, ConnId, Ticket, WriteId};
+use crate::note::{LinkNote, Note, StaleWhat};
+use crate::quotas::Quotas;
+use crate::time::{MonoTime, UnixTime, WallClock};
+use crate::wire::Event;
+
+/// The relay accepts an AUTH whose date is this near its own clock (NIP-42 as Buzz applies it).
+const SKEW_MAX_SECONDS: u64 = 60;
+
+impl Relay {
+    pub(super) fn command(&mut self, command: Command, now: MonoTime) {
+        match command {
+            Command::Subscribe {
+                channel,
+                interest,
+                floor,
+            } => {
+                if self.has_room_for(Sub::Channel(channel)) {
+                    let interest = interest.unwrap_or_else(|| self.interest());
+                    self.subs.want(Sub::Channel(channel), interest, floor);
+                }
+            }
+            Command::Unsubscribe { channel } => {
+                self.changes.push_back(Change::Left { channel });
+            }
+            Command::Send { ticket, event } => {
+                let live = self.link.live().is_some() && !self.auth.is_blocking();
+                self.outbound
+                    .push(ticket, &event, live, &self.config.limits);
+            }
+            Command::Reconnect => {
+                if self.link.current().is_some() {
+                    self.doomed = Some((CloseCause::Requested, Return::Ladder));
+                }
+            }
+            Command::Shutdown { grace } => {
+                if self.end == End::Running {
+                    self.end = End::Draining(now.after(grace));
+                }
+            }
+        }
+    }
+
+    pub(super) fn connected(
+        &mut self,
+        conn: ConnId,
+        date: Option<UnixTime>,
+        now: MonoTime,
+        out: &mut Vec<Action>,
+    ) {
+        if !self.link.connected(conn, now) {
+            out.push(stale(StaleWhat::Connection));
+            return;
+        }
+        let Some(date) = date else { return };
+        self.relay_time = Some(WallClock::new(date, now));
+        let Some(wall) = self.wall_at(now) else {
+            return;
+        };
+        let ahead = wall.saturating_since(date).as_secs();
+        let behind = date.saturating_since(wall).as_secs();
+        if ahead.max(behind) > SKEW_MAX_SECONDS {
+            let seconds = i64::try_from(ahead).unwrap_or(i64::MAX);
+            let behind = i64::try_from(behind).unwrap_or(i64::MAX);
+            out.push(Action::Note(Note::ClockSkew {
+                seconds: seconds.saturating_sub(behind),
+            }));
+        }
+    }
+
+    pub(super) fn connect_failed(
+        &mut self,
+        conn: ConnId,
+        cause: ConnectCause,
+        now: MonoTime,
+        out: &mut Vec<Action>,
+    ) {
+        if self.link.current() != Some(conn) || self.link.open().is_some() {
+            out.push(stale(StaleWhat::Connection));
+            return;
+        }
+        let back = Return::after_failure(&cause);
+        out.push(Action::Note(Note::Link(LinkNote::Failed { cause })));
+        self.lose(back, now, out);
+    }
+
+    pub(super) fn closed(
+        &mut self,
+        conn: ConnId,
+        code: Option<u16>,
+        now: MonoTime,
+        out: &mut Vec<Action>,
+    ) {
+        if self.link.current() != Some(conn) {
+            out.push(stale(StaleWhat::Connection));
+            return;
+        }
+        out.push(Action::Note(Note::Link(LinkNote::Lost { code })));
+        self.lose(Return::after_close(code), now, out);
+    }
+
+    pub(super) fn written(&mut self, write: WriteId, now: MonoTime, out: &mut Vec<Action>) {
+        if !self.writes.take(write) {
+            out.push(stale(StaleWhat::Write));
+            return;
+        }
+        self.subs.written(write, now);
+    }
+
+    pub(super) fn write_failed(&mut self, write: WriteId, sent: bool, out: &mut Vec<Action>) {
+        if !self.writes.take(write) {
+            out.push(stale(StaleWhat::Write));
+            return;
+        }
+        if sent {
+            self.writes.broken = true;
+            return;
+        }
+        self.outbound.not_sent(write);
+        self.subs.not_sent(write);
+    }
+
+    pub(super) fn signed(
+        &mut self,
+        ticket: Ticket,
+        event: Bytes,
+        now: MonoTime,
+        out: &mut Vec<Action>,
+    ) {
+        match Event::decode(event) {
+            Ok(event) if self.auth.signed(ticket, &event, now) => {}
+            Ok(_) => out.push(stale(StaleWhat::Signature)),
+            Err(_) => self.sign_failed(ticket, out),
+        }
+    }
+
+    /// Without a signature the relay will not know us: the socket is of no use.
+    pub(super) fn sign_failed(&mut self, ticket: Ticket, out: &mut Vec<Action>) {
+        if self.auth.awaits(ticket) {
+            self.doomed = Some((CloseCause::AuthRefused, Return::Ladder));
+        } else {
+            out.push(stale(StaleWhat::Signature));
+        }
+    }
+
+    pub(super) fn answered(
+        &mut self,
+        ticket: Ticket,
+        answer: &HttpAnswer,
+        now: MonoTime,
+        quotas: &mut Quotas,
+        out: &mut Vec<Action>,
+    ) {
+        if !self.roster.awaits(ticket) {
+            out.push(stale(StaleWhat::Call));
+            return;
+        }
+        let limits = &self.config.limits;
+        let Some(events) = self.roster.answered(answer, limits, quotas, now) else {
+            out.push(Action::Note(Note::RosterFailed {
+                status: Some(answer.status),
+            }));
+            return;
+        };
+        let changes = self
+            .roster
+            .advance(&events, self.relay_time_at(now), limits, now);
+        self.changes.extend(changes);
+    }
+
+    pub(super) fn broke(
+        &mut self,
+        ticket: Ticket,
+        now: MonoTime,
+        quotas: &mut Quotas,
+        out: &mut Vec<Action>,
+    ) {
+        if !self.roster.awaits(ticket) {
+            out.push(stale(StaleWhat::Call));
+            return;
+        }
+        self.roster.broke(quotas, now);
+        out.push(Action::Note(Note::RosterFailed { status: None }));
+    }
+
+    /// What is wanted of a channel unless the application says otherwise.
+    pub(super) fn interest(&self) -> Interest {
+        Interest {
+            kinds: self.config.read_kinds.iter().copied().collect(),
+            mention: self.config.mention_only.then_some(self.me),
+        }
+    }
+
+    /// Whether one more subscription fits.
+    pub(super) fn has_room_for(&self, sub: Sub) -> bool {
+        let subs: &Subs = &self.subs;
+        subs.contains(sub) || subs.len() < self.config.limits.subscriptions_max as usize
+    }
+
+    /// The channels that need no roster.
+    pub(super) fn given_channels(&self) -> Vec<ChannelId> {
+        match &self.config.channels {
+            Channels::Roster => Vec::new(),
+            Channels::Given(channels) => channels.clone(),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! EVENTs on the socket: each is answered by exactly one receipt.
+//!
+//! Whether to send again is the publisher's decision; here is only what is known: it did not
+//! leave, it left and nothing came back, or the relay answered.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use bytes::Bytes;
+
+use super::{Action, Limits, Receipt};
+use crate::gate::{Generation, Refusal};
+use crate::ids::{EventId, Ticket, WriteId};
+use crate::quotas::Quotas;
+use crate::time::{MonoTime, Now, Why};
+use crate::wire::{self, Event, Reason};
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outbound {
+    rows: VecDeque<Row>,
+}
+
+#[derive(Clone, Debug)]
+struct Row {
+    ticket: Ticket,
+    id: EventId,
+    phase: Phase,
+}
+
+#[derive(Clone, Debug)]
+enum Phase {
+    Waiting {
+        frame: Bytes,
+    },
+    Sent {
+        write: WriteId,
+        since: MonoTime,
+        stamp: MessageStamp,
+    },
+    /// Its receipt is due.
+    Done(Receipt),
+}
+
+/// When an EVENT was sent: it is charged to two quotas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MessageStamp {
+    operations: Generation,
+    messages: Generation,
+}
+
+/// A refusal with a hint as short as this may be about either quota: their windows are 5 s and
+/// one minute.
+const OPERATIONS_WINDOW: Duration = Duration::from_secs(5);
+
+impl MessageStamp {
+    /// Takes a token of both quotas, or of none.
+    fn start(quotas: &mut Quotas, now: &mut Now) -> Option<Self> {
+        if !quotas.operations.is_ready(now) || !quotas.messages.is_ready(now) {
+            return None;
+        }
+        let operations = quotas.operations.start(now)?;
+        let messages = quotas.messages.start(now)?;
+        Some(Self {
+            operations,
+            messages,
+        })
+    }
+
+    /// The stamp of what is sent now.
+    pub(super) const fn present(quotas: &Quotas) -> Self {
+        let operations = quotas.operations.generation();
+        Self {
+            operations,
+            messages: quotas.messages.generation(),
+        }
+    }
+
+    /// The EVENT was refused because there were too many.
+    pub(super) fn refuse(
+        self,
+        quotas: &mut Quotas,
+        hint: Option<Duration>,
+        now: MonoTime,
+    ) -> Refusal {
+        if hint.is_none_or(|hint| hint <= OPERATIONS_WINDOW) {
+            quotas.operations.refuse(hint, self.operations, now);
+        }
+        quotas.messages.refuse(hint, self.messages, now)
+    }
+
+    /// The EVENT was answered otherwise.
+    pub(super) fn succeed(self, quotas: &mut Quotas) {
+        quotas.operations.succeed(self.operations);
+        quotas.messages.succeed(self.messages);
+    }
+}
+
+/// An EVENT that may be written now.
+pub(super) struct Outgoing {
+    pub(super) write: WriteId,
+    pub(super) frame: Bytes,
+}
+
+impl Outbound {
+    /// Takes an event; one that cannot be taken is answered at once.
+    pub(super) fn push(&mut self, ticket: Ticket, raw: &Bytes, live: bool, limits: &Limits) {
+        let (id, phase) = match Event::decode(raw.clone()) {
+            Ok(event) if live && self.rows.len() < limits.outbound_max as usize => (
+                event.id(),
+                Phase::Waiting {
+                    frame: wire::event(event.raw()),
+                },
+            ),
+            Ok(event) => (event.id(), Phase::Done(Receipt::NotSent)),
+            Err(_) => (EventId([0; 32]), Phase::Done(Receipt::NotSent)),
+        };
+        self.rows.push_back(Row { ticket, id, phase });
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// An OK came. Nothing when no event awaits it, else the stamp with which it was sent.
+    pub(super) fn answered(
+        &mut self,
+        id: EventId,
+        accepted: bool,
+        reason: Reason,
+    ) -> Option<MessageStamp> {
+        let sent = self
+            .rows
+            .iter_mut()
+            .find(|row| row.id == id && row.phase.is_sent())?;
+        let Phase::Sent { stamp, .. } = sent.phase else {
+            return None;
+        };
+        sent.phase = Phase::Done(Receipt::Answered { accepted, reason });
+        Some(stamp)
+    }
+
+    /// A refusal that names no event: it may be any of those that have no answer. Gives the stamp
+    /// of the oldest.
+    pub(super) fn take_back(&mut self) -> Option<MessageStamp> {
+        let mut oldest = None;
+        for row in &mut self.rows {
+            if let Phase::Sent { stamp, .. } = row.phase {
+                oldest = oldest.or(Some(stamp));
+                row.phase = Phase::Done(Receipt::Unanswered);
+            }
+        }
+        oldest
+    }
+
+    /// A write broke before anything of it left.
+    pub(super) fn not_sent(&mut self, write: WriteId) {
+        for row in &mut self.rows {
+            if matches!(row.phase, Phase::Sent { write: sent, .. } if sent == write) {
+                row.phase = Phase::Done(Receipt::NotSent);
+            }
+        }
+    }
+
+    /// The socket is over.
+    pub(super) fn reset(&mut self) {
+        for row in &mut self.rows {
+            let receipt = match &row.phase {
+                Phase::Waiting { .. } => Receipt::NotSent,
+                Phase::Sent { .. } => Receipt::Unanswered,
+                Phase::Done(_) => continue,
+            };
+            row.phase = Phase::Done(receipt);
+        }
+    }
+
+    /// The next event to write, if the quotas let it.
+    pub(super) fn next(
+        &mut self,
+        quotas: &mut Quotas,
+        writes: &mut WriteId,
+        now: &mut Now,
+    ) -> Option<Outgoing> {
+        let row = self.rows.iter_mut().find(|row| row.phase.is_waiting())?;
+        let stamp = MessageStamp::start(quotas, now)?;
+        let write = writes.take();
+        let phase = Phase::Sent {
+            write,
+            since: now.time(),
+            stamp,
+        };
+        let Phase::Waiting { frame } = core::mem::replace(&mut row.phase, phase) else {
+            return None;
+        };
+        Some(Outgoing { write, frame })
+    }
+
+    /// Gives out the receipts that are due. True when there were any.
+    pub(super) fn settle(&mut self, limits: &Limits, now: &mut Now, out: &mut Vec<Action>) -> bool {
+        let before = self.rows.len();
+        self.rows.retain_mut(|row| {
+            let receipt = match &row.phase {
+                Phase::Waiting { .. } => return true,
+                Phase::Sent { since, .. } => {
+                    if !now.reached(since.after(limits.receipt), Why::Receipt) {
+                        return true;
+                    }
+                    Receipt::Unanswered
+                }
+                Phase::Done(receipt) => receipt.clone(),
+            };
+            out.push(Action::Receipt {
+                ticket: row.ticket,
+                receipt,
+            });
+            false
+        });
+        self.rows.len() != before
+    }
+}
+
+impl Phase {
+    const fn is_sent(&self) -> bool {
+        matches!(self, Self::Sent { .. })
+    }
+
+    const fn is_waiting(&self) -> bool {
+        matches!(self, Self::Waiting { .. })
+    }
+}

@@ -1,0 +1,174 @@
+//! Events that await their verification.
+//!
+//! Nothing of an event counts before its id and signature were checked outside: a forged copy can
+//! neither be delivered nor stand in the way of the genuine one. Verdicts come in any order;
+//! events leave in the order in which their subscription brought them.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use super::{Action, Limits, Sub};
+use crate::ids::Ticket;
+use crate::time::{MonoTime, Now, UnixTime, Why};
+use crate::wire::Event;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pending {
+    lanes: BTreeMap<Sub, VecDeque<Row>>,
+    /// Where the row of a call is.
+    asked: BTreeMap<Ticket, Sub>,
+    len: usize,
+    bytes: usize,
+    /// Rows that were not asked yet.
+    unasked: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Row {
+    event: Event,
+    /// Whether it precedes what is owed: it is remembered as seen, and not delivered.
+    owed: bool,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Waiting,
+    Asked { ticket: Ticket, since: MonoTime },
+    Genuine,
+    Forged,
+}
+
+/// An event that leaves the table.
+#[derive(Clone, Debug)]
+pub(super) struct Checked {
+    pub(super) sub: Sub,
+    pub(super) event: Event,
+    pub(super) owed: bool,
+    pub(super) verdict: Verdict,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Genuine,
+    Forged,
+    Unanswered,
+}
+
+/// There was no room for an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Full {
+    pub(super) created_at: UnixTime,
+}
+
+impl Pending {
+    pub(super) fn push(
+        &mut self,
+        sub: Sub,
+        event: Event,
+        owed: bool,
+        limits: &Limits,
+    ) -> Result<(), Full> {
+        let bytes = self.bytes.saturating_add(event.raw().len());
+        let bytes_max = usize::try_from(limits.verify_bytes_max).unwrap_or(usize::MAX);
+        if self.len >= limits.verify_max as usize || bytes > bytes_max {
+            return Err(Full {
+                created_at: event.created_at(),
+            });
+        }
+        self.len = self.len.saturating_add(1);
+        self.bytes = bytes;
+        self.unasked = self.unasked.saturating_add(1);
+        self.lanes.entry(sub).or_default().push_back(Row {
+            event,
+            owed,
+            phase: Phase::Waiting,
+        });
+        Ok(())
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// A verdict came. False when it is not awaited.
+    pub(super) fn verified(&mut self, ticket: Ticket, genuine: bool) -> bool {
+        let Some(sub) = self.asked.remove(&ticket) else {
+            return false;
+        };
+        let rows = self.lanes.get_mut(&sub).into_iter().flatten();
+        for row in rows {
+            if matches!(row.phase, Phase::Asked { ticket: asked, .. } if asked == ticket) {
+                row.phase = if genuine {
+                    Phase::Genuine
+                } else {
+                    Phase::Forged
+                };
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Asks for every verdict not yet asked for. True when it did.
+    pub(super) fn ask(
+        &mut self,
+        tickets: &mut Ticket,
+        now: MonoTime,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        if self.unasked == 0 {
+            return false;
+        }
+        for (sub, lane) in &mut self.lanes {
+            for row in lane.iter_mut().filter(|row| row.phase == Phase::Waiting) {
+                let ticket = tickets.take();
+                row.phase = Phase::Asked { ticket, since: now };
+                self.asked.insert(ticket, *sub);
+                out.push(Action::Verify {
+                    ticket,
+                    event: row.event.clone(),
+                });
+            }
+        }
+        self.unasked = 0;
+        true
+    }
+
+    /// The next event whose turn it is to leave.
+    pub(super) fn next(&mut self, limits: &Limits, now: &mut Now) -> Option<Checked> {
+        let lanes = self.lanes.iter_mut();
+        let (sub, lane, verdict) = lanes.into_iter().find_map(|(sub, lane)| {
+            let verdict = lane.front()?.verdict(limits, now)?;
+            Some((*sub, lane, verdict))
+        })?;
+        let row = lane.pop_front()?;
+        if lane.is_empty() {
+            self.lanes.remove(&sub);
+        }
+        if let Phase::Asked { ticket, .. } = row.phase {
+            self.asked.remove(&ticket);
+        }
+        self.len = self.len.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(row.event.raw().len());
+        Some(Checked {
+            sub,
+            event: row.event,
+            owed: row.owed,
+            verdict,
+        })
+    }
+}
+
+impl Row {
+    fn verdict(&self, limits: &Limits, now: &mut Now) -> Option<Verdict> {
+        match self.phase {
+            Phase::Genuine => Some(Verdict::Genuine),
+            Phase::Forged => Some(Verdict::Forged),
+            Phase::Asked { since, .. } => now
+                .reached(since.after(limits.verify), Why::Verify)
+                .then_some(Verdict::Unanswered),
+            Phase::Waiting => None,
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Which conversation an event belongs to, and the tags that answer it there.
+
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::{Policy, Scope};
+use crate::ids::ChannelId;
+use crate::relay::ChannelKind;
+use crate::wire::Event;
+
+/// The scope of an event. Derived once, when it comes: what is learnt of the channel later must
+/// not split a conversation under way.
+pub(super) fn scope_of(
+    policy: Policy,
+    kind: ChannelKind,
+    channel: ChannelId,
+    event: &Event,
+) -> Scope {
+    match (kind, policy) {
+        (ChannelKind::Direct, _) | (ChannelKind::Stream, Policy::Channel) => {
+            Scope::Conversation(channel)
+        }
+        (ChannelKind::Stream, Policy::Thread) => {
+            Scope::Thread(channel, event.thread().root.unwrap_or_else(|| event.id()))
+        }
+    }
+}
+
+/// The tags of a message that answers `event`: its channel (`h`, NIP-29), its place in the thread
+/// (`e` with markers, NIP-10) and its author (`p`).
+///
+/// A Buzz relay wants a single `reply` for an answer to the root, and `root` with `reply` below it.
+pub(super) fn answer_tags(channel: ChannelId, event: &Event) -> Vec<Vec<String>> {
+    let id = event.id();
+    let mut tags = vec![tag(["h", &channel.to_string()])];
+    if let Some(root) = event.thread().root.filter(|root| *root != id) {
+        tags.push(tag(["e", &root.to_string(), "", "root"]));
+    }
+    tags.push(tag(["e", &id.to_string(), "", "reply"]));
+    tags.push(tag(["p", &event.author().to_string()]));
+    tags
+}
+
+/// The tags of a typing indicator.
+pub(super) fn typing_tags(scope: Scope) -> Vec<Vec<String>> {
+    let mut tags = vec![tag(["h", &scope.channel().to_string()])];
+    if let Scope::Thread(_, root) = scope {
+        tags.push(tag(["e", &root.to_string()]));
+    }
+    tags
+}
+
+fn tag<const N: usize>(values: [&str; N]) -> Vec<String> {
+    values.iter().map(ToString::to_string).collect()
+}

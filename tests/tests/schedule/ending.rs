@@ -1,0 +1,135 @@
+//! The end: what runs may finish, what waits is handed back, and it comes in time.
+
+use buzz_proto::note::Note;
+use buzz_proto::publish::Verdict;
+use buzz_proto::relay::Disposal;
+use buzz_proto::schedule::{Action, Command, DownCause, Input};
+
+use crate::support::{
+    ROOM, START, Script, answered, cancel, config, dispose, ended, left, mention, message, note,
+    secs, settled, thread, two_workers, worker,
+};
+
+fn shutdown(grace: u64) -> Input {
+    Input::Command(Command::Shutdown { grace: secs(grace) })
+}
+
+fn killed(slot: u16) -> Input {
+    Input::WorkerDown {
+        worker: worker(slot),
+        cause: DownCause::Killed,
+    }
+}
+
+fn is_down(action: &Action) -> bool {
+    matches!(action, Action::Note(Note::WorkerDown { .. }))
+}
+
+#[test]
+fn a_running_turn_may_finish_and_what_waits_is_handed_back() {
+    let mut script = Script::working(config());
+    script.prompt(0, &mention(1));
+    script.arrive(&mention(2));
+    let expected = [
+        note(Note::HandedBack {
+            scope: thread(2),
+            count: 1,
+        }),
+        left(ROOM, 1),
+    ];
+    assert_eq!(script.give(shutdown(30)), expected);
+    let kill = Action::Kill { worker: worker(0) };
+    assert_eq!(
+        script.give(answered(0, "hi")),
+        [kill, message(0, 1, START, "hi")]
+    );
+    let actions = script.give(killed(0));
+    assert!(
+        matches!(&actions[..], [down] if is_down(down)),
+        "{actions:?}"
+    );
+    let expected = [
+        ended(0, thread(1), buzz_proto::note::TurnOutcome::Answered),
+        dispose(1, Disposal::Accepted),
+        Action::Ended,
+    ];
+    assert_eq!(script.give(settled(0, Verdict::Stored)), expected);
+    assert_eq!(script.scheduler.next_deadline(), None);
+}
+
+#[test]
+fn what_arrives_during_the_end_is_handed_back() {
+    let mut script = Script::working(config());
+    script.give(shutdown(30));
+    let expected = [
+        note(Note::HandedBack {
+            scope: thread(1),
+            count: 1,
+        }),
+        left(ROOM, 1),
+    ];
+    assert_eq!(script.arrive(&mention(1)), expected);
+    script.give(killed(0));
+    assert!(script.scheduler.view().is_ended);
+    assert_eq!(script.arrive(&mention(1)), expected);
+}
+
+#[test]
+fn a_turn_that_does_not_finish_in_time_is_cut_and_handed_back() {
+    let mut script = Script::working(two_workers());
+    script.prompt(0, &mention(1));
+    script.prompt(1, &mention(2));
+    script.give(answered(1, "hi"));
+    script.give(shutdown(30));
+    script.give(killed(1));
+    let expected = [
+        note(Note::HandedBack {
+            scope: thread(2),
+            count: 1,
+        }),
+        cancel(0),
+        Action::Kill { worker: worker(0) },
+    ];
+    assert_eq!(script.wait(secs(30)), expected);
+    let actions = script.wait(secs(5));
+    assert!(is_down(&actions[0]), "{actions:?}");
+    let expected = [
+        note(Note::HandedBack {
+            scope: thread(1),
+            count: 1,
+        }),
+        Action::Ended,
+    ];
+    assert_eq!(actions[1..], expected);
+    assert_eq!(script.give(settled(0, Verdict::Cancelled)), []);
+}
+
+#[test]
+fn an_answer_that_the_end_of_the_publisher_cuts_short_is_handed_back() {
+    let mut script = Script::working(config());
+    script.prompt(0, &mention(1));
+    script.give(answered(0, "hi"));
+    script.give(shutdown(30));
+    script.give(killed(0));
+    let expected = [
+        note(Note::HandedBack {
+            scope: thread(1),
+            count: 1,
+        }),
+        Action::Ended,
+    ];
+    assert_eq!(script.give(settled(0, Verdict::Cancelled)), expected);
+}
+
+#[test]
+fn the_shorter_of_two_graces_holds() {
+    let mut script = Script::working(config());
+    script.prompt(0, &mention(1));
+    script.give(shutdown(30));
+    script.give(shutdown(10));
+    script.give(shutdown(60));
+    assert_eq!(
+        script.wait(secs(10)),
+        [cancel(0), Action::Kill { worker: worker(0) }]
+    );
+}

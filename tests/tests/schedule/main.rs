@@ -1,0 +1,9 @@
+//! The scheduler, fed by hand through its public interface.
+
+mod admission;
+mod ending;
+mod outcomes;
+mod property;
+mod support;
+mod turns;
+mod workers;

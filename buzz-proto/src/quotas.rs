@@ -87,9 +87,14 @@ impl Pace {
         self.gate.refuse(hint, sent, now)
     }
 
-    /// What was sent at the stamp `sent` was accepted.
-    pub(crate) fn succeed(&mut self, sent: Generation) {
-        self.gate.succeed(sent);
+    /// What was sent at the stamp `sent` was accepted. Whether that tells something of the present:
+    /// an answer that finds the gate shut belongs to the burst that shut it.
+    pub(crate) fn succeed(&mut self, sent: Generation) -> bool {
+        let counts = sent == self.generation() && self.gate.until().is_none();
+        if counts {
+            self.gate.succeed(sent);
+        }
+        counts
     }
 
     /// The stamp of what is sent now.
@@ -164,8 +169,7 @@ impl Http {
     /// The call was answered, and not by a failure that may pass.
     pub(crate) fn succeed(&mut self, sent: Generation) {
         self.release(sent);
-        self.pace.succeed(sent);
-        if sent == self.seen {
+        if self.pace.succeed(sent) {
             self.window = self.window.saturating_add(1).min(self.calls_max);
             self.is_proven = true;
         }

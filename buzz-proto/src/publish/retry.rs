@@ -137,3 +137,64 @@ impl History {
         REST_FIRST.saturating_mul(factor).min(REST_TOP)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::publish::settle::Failure;
+    use crate::wire::Reason;
+
+    fn around(stored: u64) -> Around {
+        Around {
+            stored,
+            attempts_max: 3,
+            can_sign: true,
+            is_gated: true,
+        }
+    }
+
+    fn failed(blame: Blame) -> Reading {
+        let reason = Reason::new("error: no");
+        Reading::Failed(Failure {
+            hint: None,
+            is_doubtful: false,
+            blame,
+            reason,
+        })
+    }
+
+    #[test]
+    fn a_failure_is_spent_only_if_another_job_was_stored_since_the_last_one() {
+        let mut history = History::new(5);
+        for stored in [5, 5, 6, 6, 6, 9, 9] {
+            assert_eq!(
+                history.decide(failed(Blame::Job), around(stored)),
+                Next::Again
+            );
+        }
+        assert_eq!(
+            history.decide(failed(Blame::Circumstance), around(12)),
+            Next::Again
+        );
+        let last = history.decide(failed(Blame::Job), around(12));
+        let reason = Reason::new("error: no");
+        assert_eq!(last, Next::Settle(Verdict::Rejected { reason }));
+    }
+
+    #[test]
+    fn rests_outside_the_gate_double_up_to_a_minute() {
+        let mut history = History::new(0);
+        let on_socket = Around {
+            is_gated: false,
+            ..around(0)
+        };
+        for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
+            let rest = Next::Rest(Duration::from_secs(seconds));
+            assert_eq!(history.decide(failed(Blame::Job), on_socket), rest);
+        }
+        for _ in 0..100 {
+            let rest = history.decide(failed(Blame::Job), on_socket);
+            assert_eq!(rest, Next::Rest(Duration::from_secs(60)));
+        }
+    }
+}

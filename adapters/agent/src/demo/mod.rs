@@ -1,0 +1,134 @@
+//! `demo`: a relay, a crowd and an agent with two workers, all in one process tree on loopback.
+//!
+//! Nothing is simulated but the people: the relay speaks real WebSocket and HTTP with its real
+//! quotas, the workers are child processes that speak ACP, and the figures are counted from what
+//! the crowd's own connections received and can read back from the relay.
+
+mod crowd;
+mod score;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use buzz_adapters::acp::{AcpPool, AcpSettings, Workers};
+use buzz_adapters::connect::{Handle, RecordTo, Report, Setup, connect};
+use buzz_adapters::keys::SecretKey;
+use buzz_adapters::sign::{LocalSigner, Signer as _};
+use buzz_adapters::tls::{Roots, Tls};
+use buzz_adapters::tokio::Tokio;
+use buzz_adapters::url::RelayUrl;
+use buzz_dev_relay::rules::channels::{ChannelKind, Role, Visibility};
+use buzz_dev_relay::{DevRelay, Options};
+use buzz_proto::config::{Config, Consumer};
+use buzz_proto::trace::Privacy;
+use buzz_proto::{publish, relay, schedule};
+
+use self::crowd::{Crowd, Plan};
+use self::score::Score;
+use crate::args::DemoArgs;
+use crate::exit::{self, Failure};
+use crate::ui::Ui;
+
+/// Channels the crowd talks in.
+const CHANNELS: [&str; 3] = [
+    "6f1d2c3b-4a59-4e68-8f70-8192a3b4c5d6",
+    "7a2e3d4c-5b6a-4f79-9081-92a3b4c5d6e7",
+    "8b3f4e5d-6c7b-4081-a192-a3b4c5d6e7f8",
+];
+const WORKERS: u16 = 2;
+/// Running turns and unpublished replies at the end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Runs the demonstration. The exit code says whether everything owed was answered, once.
+pub(crate) async fn run(args: &DemoArgs, ui: &Ui) -> Result<ExitCode, Failure> {
+    let started = Instant::now();
+    let relay = DevRelay::start(Options::default()).await.map_err(Failure::other)?;
+    let key = SecretKey::generate().map_err(Failure::other)?;
+    let crowd = Crowd::gather(&relay, Plan::of(args), key.public_key()).await?;
+    for channel in CHANNELS {
+        let owner = crowd.owner();
+        let opened = relay.create_channel(
+            channel,
+            "demo",
+            Visibility::Private,
+            ChannelKind::Stream,
+            owner,
+        );
+        opened.map_err(Failure::other)?;
+        for member in crowd.members() {
+            relay.add_member(channel, member, Role::Member, owner).map_err(Failure::other)?;
+        }
+        let agent = key.public_key().to_string();
+        relay.add_member(channel, &agent, Role::Bot, owner).map_err(Failure::other)?;
+    }
+    ui.line(&format!("relay at {}, {WORKERS} workers, {} people", relay.url(), args.users));
+    let mut agent = start_agent(&relay, key, args, ui)?;
+    let tally = crowd.talk(ui).await?;
+    agent.shutdown(GRACE);
+    agent.ended().await;
+    let seconds = started.elapsed().as_secs_f64();
+    relay.shutdown().await;
+    let score = tally.score(seconds);
+    report(&score, args.json, ui);
+    Ok(if score.is_clean() { ExitCode::SUCCESS } else { exit::LOSSES.into() })
+}
+
+fn start_agent(
+    relay: &DevRelay,
+    key: SecretKey,
+    args: &DemoArgs,
+    ui: &Ui,
+) -> Result<Handle<Tokio>, Failure> {
+    let url = RelayUrl::parse(&relay.url()).map_err(Failure::other)?;
+    let signer = LocalSigner::new(key);
+    let mut workers = schedule::Config::new(WORKERS);
+    workers.respond_to = schedule::RespondTo::Anyone;
+    let config = Config {
+        seed: args.seed.unwrap_or(1),
+        me: signer.public_key(),
+        relay: relay::Config::new(&relay.url()),
+        publish: publish::Config::default(),
+        consumer: Consumer::Workers(Box::new(workers)),
+    };
+    let program = std::env::current_exe().map_err(Failure::other)?;
+    let mut settings = AcpSettings::new(program.to_string_lossy());
+    settings.args = vec!["echo-worker".into()];
+    let notes = ui.clone();
+    let setup = Setup {
+        config,
+        url,
+        tls: Tls::new(Roots::Bundled, None).map_err(Failure::other)?,
+        signer: Arc::new(signer),
+        attestation: None,
+        workers: Some(Box::new(move |facts| -> Box<dyn Workers> {
+            Box::new(AcpPool::new(settings, facts))
+        })),
+        record: args.trace.as_ref().map(record_to).transpose()?,
+        report: Box::new(move |report| {
+            if let Report::RecordFailed(error) = report {
+                notes.line(&format!("the trace is given up: {error}"));
+            }
+        }),
+    };
+    // With workers nobody else takes events, so the stream is not needed.
+    let (handle, _events) = connect::<Tokio>(setup).map_err(Failure::other)?;
+    Ok(handle)
+}
+
+fn record_to(path: &PathBuf) -> Result<RecordTo, Failure> {
+    let file = std::fs::File::create(path)
+        .map_err(|error| Failure::settings(format!("cannot write {}: {error}", path.display())))?;
+    Ok(RecordTo { file, privacy: Privacy::Redacted })
+}
+
+fn report(score: &Score, json: bool, ui: &Ui) {
+    for (name, count, meaning) in score.rows() {
+        ui.line(&format!("{name:>10} {count:>5}  {meaning}"));
+    }
+    ui.line(&format!("{:>10} {:>5.1}", "seconds", score.seconds));
+    if json {
+        ui.result(&score.to_json());
+    }
+}

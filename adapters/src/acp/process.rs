@@ -10,13 +10,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use buzz_proto::schedule::{DownCause, Input, WorkerId};
-use buzz_proto::time::{MonoTime, Now};
+use buzz_proto::time::{MonoTime, Now, Why};
 use buzz_proto::wire::Excerpt;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::error::TryRecvError;
 
 use super::codec::{Lines, TooLong};
 use super::session::{Client, Order, Output};
@@ -161,6 +162,12 @@ impl Process {
         wake: Option<MonoTime>,
         scratch: &mut [u8],
     ) -> Happening {
+        // Before the streams, so that a worker that never falls silent can be cancelled and ended.
+        match orders.try_recv() {
+            Ok(order) => return Happening::Ordered(Some(order)),
+            Err(TryRecvError::Disconnected) => return Happening::Ordered(None),
+            Err(TryRecvError::Empty) => {}
+        }
         let may_read = self.waiting.len() < WAITING_MAX;
         let line = match self.waiting.front() {
             Some(Output::Write(line)) => line.get(self.written..),
@@ -244,9 +251,9 @@ impl Process {
             self.writing_since = None;
             return false;
         }
-        let since = *self.writing_since.get_or_insert(now.time());
+        let since = *self.writing_since.get_or_insert_with(|| now.time());
         let limit = since.after(self.settings.limits.write);
-        now.reached(limit, buzz_proto::time::Why::Write)
+        now.reached(limit, Why::Write)
     }
 
     fn advance_write(&mut self, length: usize) {

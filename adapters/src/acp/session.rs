@@ -307,7 +307,10 @@ impl Client {
                 self.finished(prompting, outcome, out);
             }
             // The answer to something that is over: a close, or an opening past its limit.
-            phase => {
+            phase @ (Phase::Handshaking { .. }
+            | Phase::Idle
+            | Phase::Opening(_)
+            | Phase::Prompting(_)) => {
                 self.phase = phase;
                 if let Ok(result) = outcome
                     && let Some(acp_session) = answer::session_id(result)

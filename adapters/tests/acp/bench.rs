@@ -102,17 +102,20 @@ impl Bench {
     }
 
     pub(crate) fn end(&self) -> TurnEnd {
-        match self.fact() {
-            Input::Finished { end, .. } => end,
-            other => panic!("expected the end of a turn, got {other:?}"),
-        }
+        let fact = self.fact();
+        let Input::Finished { end, .. } = fact else {
+            panic!("expected the end of a turn, got {fact:?}");
+        };
+        end
     }
 
     pub(crate) fn down(&self) -> DownCause {
-        match self.fact() {
-            Input::WorkerDown { worker, cause } if worker == WORKER => cause,
-            other => panic!("expected the worker to be down, got {other:?}"),
-        }
+        let fact = self.fact();
+        let Input::WorkerDown { worker, cause } = fact else {
+            panic!("expected the worker to be down, got {fact:?}");
+        };
+        assert_eq!(worker, WORKER);
+        cause
     }
 
     pub(crate) fn drop_pool(&mut self) {

@@ -1,4 +1,9 @@
 //! An agent that behaves as its mode says. It runs in a process of its own.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "an agent speaks on its standard streams"
+)]
 
 use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::time::Duration;
@@ -106,6 +111,10 @@ impl Agent<'_> {
         }
     }
 
+    #[expect(
+        clippy::zombie_processes,
+        reason = "the tool is left to whoever ends the agent"
+    )]
     fn work(&self, message: &Value) {
         match self.name {
             "garbage" => self.babble(),

@@ -1,4 +1,8 @@
 //! Workers as child processes, against agents that behave and agents that do not.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a set-up that fails has failed the test"
+)]
 
 mod bench;
 mod fake;

@@ -14,7 +14,6 @@ use nix::sys::signal::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::mpsc::error::TryRecvError;
 
 use super::codec::{Lines, TooLong};
 use super::launch::{Group, command};
@@ -160,12 +159,6 @@ impl Process {
         wake: Option<MonoTime>,
         scratch: &mut [u8],
     ) -> Happening {
-        // Before the streams, so that a worker that never falls silent can be cancelled and ended.
-        match orders.try_recv() {
-            Ok(order) => return Happening::Ordered(Some(order)),
-            Err(TryRecvError::Disconnected) => return Happening::Ordered(None),
-            Err(TryRecvError::Empty) => {}
-        }
         let may_read = self.waiting.len() < WAITING_MAX;
         let line = match self.waiting.front() {
             Some(Output::Write(line)) => line.get(self.written..),
@@ -174,12 +167,15 @@ impl Process {
         let (stdout, stderr) = (&mut self.stdout, &mut self.stderr);
         let wake = wake.map(|at| self.epoch + Duration::from_nanos(at.as_nanos()));
         tokio::select! {
+            // Orders first: a worker that never falls silent can still be cancelled and ended.
+            // Standard error last: a worker that is held up there falls silent on the other.
+            biased;
             order = orders.recv() => Happening::Ordered(order),
+            () = sleep_until(wake) => Happening::Woken,
+            status = self.child.wait() => Happening::Exited(status),
+            written = write(&mut self.stdin, line) => Happening::Written(written),
             read = read(stdout, self.lines.buffer()), if may_read => Happening::Read(read),
             read = read_into(stderr, scratch) => Happening::Stderr(read),
-            written = write(&mut self.stdin, line) => Happening::Written(written),
-            status = self.child.wait() => Happening::Exited(status),
-            () = sleep_until(wake) => Happening::Woken,
         }
     }
 

@@ -120,6 +120,7 @@ impl Agent<'_> {
             "garbage" => self.babble(),
             "permission" => self.ask(),
             "endless" => chunk("begun"),
+            "thinks" if self.prompts > 1 => {}
             "crash" => {
                 chunk("begun");
                 eprintln!("loading\nout of memory");

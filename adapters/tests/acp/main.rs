@@ -162,6 +162,19 @@ fn a_session_that_the_agent_forgot_is_reported_as_unknown() {
 }
 
 #[test]
+fn a_resumed_session_that_stays_silent_counts_as_known() {
+    let mut settings = fake("thinks");
+    settings.limits.resume_settle = Duration::from_millis(20);
+    let mut bench = Bench::up(settings);
+    bench.turn("one");
+
+    bench.start(2, Session::Resume(SESSION), &["two"]);
+
+    assert_eq!(bench.fact(), opened(2));
+    bench.ends_quietly();
+}
+
+#[test]
 fn a_session_that_does_not_open_is_reported_with_the_reason() {
     let mut bench = Bench::up(fake("locked"));
     bench.start(1, Session::Fresh(SESSION), &["hello"]);

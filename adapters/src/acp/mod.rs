@@ -10,11 +10,21 @@
 //!
 //! What the protocol says is decided without a runtime (lines in; facts and lines out), so that
 //! only the handling of the process depends on one.
+#![cfg_attr(
+    not(feature = "tokio"),
+    expect(
+        dead_code,
+        reason = "the protocol is driven by the process of a runtime"
+    )
+)]
 
 mod answer;
 mod codec;
 pub mod echo;
+#[cfg(feature = "tokio")]
+mod launch;
 mod permission;
+mod phase;
 #[cfg(feature = "tokio")]
 mod pool;
 #[cfg(feature = "tokio")]

@@ -1,24 +1,22 @@
 //! One worker process: its streams, its limits of time, its end.
 
 use std::collections::VecDeque;
-use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use buzz_proto::schedule::{DownCause, Input, WorkerId};
-use buzz_proto::time::{MonoTime, Now};
+use buzz_proto::time::{MonoTime, Now, Why};
 use buzz_proto::wire::Excerpt;
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::codec::{Lines, TooLong};
+use super::launch::{Group, command};
 use super::session::{Client, Order, Output};
 use super::stderr::Tail;
 use super::{AcpSettings, Facts};
@@ -169,12 +167,15 @@ impl Process {
         let (stdout, stderr) = (&mut self.stdout, &mut self.stderr);
         let wake = wake.map(|at| self.epoch + Duration::from_nanos(at.as_nanos()));
         tokio::select! {
+            // Orders first: a worker that never falls silent can still be cancelled and ended.
+            // Standard error last: a worker that is held up there falls silent on the other.
+            biased;
             order = orders.recv() => Happening::Ordered(order),
+            () = sleep_until(wake) => Happening::Woken,
+            status = self.child.wait() => Happening::Exited(status),
+            written = write(&mut self.stdin, line) => Happening::Written(written),
             read = read(stdout, self.lines.buffer()), if may_read => Happening::Read(read),
             read = read_into(stderr, scratch) => Happening::Stderr(read),
-            written = write(&mut self.stdin, line) => Happening::Written(written),
-            status = self.child.wait() => Happening::Exited(status),
-            () = sleep_until(wake) => Happening::Woken,
         }
     }
 
@@ -244,9 +245,9 @@ impl Process {
             self.writing_since = None;
             return false;
         }
-        let since = *self.writing_since.get_or_insert(now.time());
+        let since = *self.writing_since.get_or_insert_with(|| now.time());
         let limit = since.after(self.settings.limits.write);
-        now.reached(limit, buzz_proto::time::Why::Write)
+        now.reached(limit, Why::Write)
     }
 
     fn advance_write(&mut self, length: usize) {
@@ -358,80 +359,6 @@ impl Process {
     fn now(&self) -> MonoTime {
         MonoTime::ZERO.after(self.epoch.elapsed())
     }
-}
-
-/// The process group of a worker; killed when dropped.
-struct Group(Option<Pid>);
-
-impl Group {
-    fn of(child: &Child) -> Self {
-        let leader = child.id().and_then(|id| i32::try_from(id).ok());
-        Self(leader.map(Pid::from_raw))
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(leader) = self.0 {
-            // Nobody left to signal is what is hoped for.
-            let _nobody = killpg(leader, signal);
-        }
-    }
-
-    /// Once all are gone the id may come to belong to others.
-    const fn disarm(&mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.signal(Signal::SIGKILL);
-    }
-}
-
-fn command(settings: &AcpSettings) -> tokio::process::Command {
-    // The path would otherwise be looked for in the new working directory.
-    let program = Path::new(&settings.command);
-    let absolute = (program.components().count() > 1).then(|| std::path::absolute(program));
-    let program = match absolute {
-        Some(Ok(absolute)) => absolute,
-        Some(Err(_)) | None => program.to_path_buf(),
-    };
-    let mut command = tokio::process::Command::new(program);
-    command
-        .args(&settings.args)
-        .current_dir(&settings.cwd)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true);
-    for (name, value) in std::env::vars_os() {
-        if holds_key(&name, &value) {
-            command.env_remove(name);
-        }
-    }
-    for (name, value) in &settings.env {
-        if holds_key(name, value) {
-            tracing::warn!(
-                ?name,
-                "a variable that seems to hold a key is not given to workers"
-            );
-            continue;
-        }
-        command.env(name, value);
-    }
-    command
-}
-
-/// Whether a variable looks as if it held a Nostr key or the agent's credentials.
-fn holds_key(name: &OsStr, value: &OsStr) -> bool {
-    const SECRET: &[u8] = b"nsec1";
-    let name = name.to_string_lossy().to_ascii_uppercase();
-    let value = value.as_encoded_bytes().to_ascii_lowercase();
-    name.ends_with("PRIVATE_KEY")
-        || name.ends_with("NSEC")
-        || name == "BUZZ_AUTH_TAG"
-        || value.windows(SECRET.len()).any(|part| part == SECRET)
 }
 
 async fn read(stream: &mut Option<ChildStdout>, buffer: &mut bytes::BytesMut) -> io::Result<usize> {

@@ -33,7 +33,7 @@ impl Reply {
         if is_next && chunk.message != self.message && !self.text.is_empty() {
             self.append("\n\n");
         }
-        self.message = chunk.message.or(self.message.take());
+        self.message = chunk.message.or_else(|| self.message.take());
         self.append(&chunk.text);
     }
 

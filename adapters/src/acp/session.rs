@@ -24,6 +24,7 @@ use buzz_proto::wire::{Event, Excerpt};
 use serde_json::value::RawValue;
 
 use super::codec::{self, Incoming, RpcError};
+use super::phase::{Opening, Phase, Prompting, Target, finished};
 use super::reply::{Reply, Update};
 use super::{AcpSettings, answer, permission, prompt};
 
@@ -70,46 +71,6 @@ pub(super) struct Client {
     sessions: BTreeMap<SessionRef, Arc<str>>,
     can_close: bool,
     next_request: u64,
-}
-
-#[derive(Debug)]
-enum Phase {
-    Handshaking { request: u64, since: MonoTime },
-    Idle,
-    Opening(Opening),
-    Prompting(Prompting),
-}
-
-/// `session/new` is under way.
-#[derive(Debug)]
-struct Opening {
-    request: u64,
-    since: MonoTime,
-    turn: TurnId,
-    session: SessionRef,
-    prompt: Vec<ContentBlock>,
-    is_cancelled: bool,
-}
-
-/// `session/prompt` is under way.
-#[derive(Debug)]
-struct Prompting {
-    request: u64,
-    since: MonoTime,
-    target: Target,
-    reply: Reply,
-    /// Whether the scheduler knows that the session exists.
-    is_announced: bool,
-    is_cancelled: bool,
-    progressed: Option<MonoTime>,
-}
-
-/// A turn in a session that exists.
-#[derive(Debug)]
-struct Target {
-    turn: TurnId,
-    session: SessionRef,
-    acp_session: Arc<str>,
 }
 
 impl Client {
@@ -307,7 +268,10 @@ impl Client {
                 self.finished(prompting, outcome, out);
             }
             // The answer to something that is over: a close, or an opening past its limit.
-            phase => {
+            phase @ (Phase::Handshaking { .. }
+            | Phase::Idle
+            | Phase::Opening(_)
+            | Phase::Prompting(_)) => {
                 self.phase = phase;
                 if let Ok(result) = outcome
                     && let Some(acp_session) = answer::session_id(result)
@@ -460,34 +424,6 @@ impl Client {
         out.push(Output::Write(codec::request(id, method, params)));
         id
     }
-}
-
-impl Opening {
-    fn failed(&self, text: &str) -> Input {
-        let turn = self.turn;
-        if self.is_cancelled {
-            return finished(turn, TurnEnd::Cancelled);
-        }
-        let text = Excerpt::new(text);
-        Input::SessionFailed {
-            turn,
-            cause: OpenCause::Refused { text },
-        }
-    }
-}
-
-impl Prompting {
-    fn announce(&mut self, out: &mut Vec<Output>) {
-        if !self.is_announced {
-            self.is_announced = true;
-            let turn = self.target.turn;
-            out.push(Output::Fact(Input::SessionOpened { turn }));
-        }
-    }
-}
-
-const fn finished(turn: TurnId, end: TurnEnd) -> Input {
-    Input::Finished { turn, end }
 }
 
 fn no_handshake(text: &str) -> DownCause {

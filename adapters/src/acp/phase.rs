@@ -1,0 +1,80 @@
+//! What a worker is doing.
+
+use std::sync::Arc;
+
+use agent_client_protocol_schema::v1::ContentBlock;
+use buzz_proto::ids::TurnId;
+use buzz_proto::schedule::{Input, OpenCause, SessionRef, TurnEnd};
+use buzz_proto::time::MonoTime;
+use buzz_proto::wire::Excerpt;
+
+use super::reply::Reply;
+use super::session::Output;
+
+#[derive(Debug)]
+pub(super) enum Phase {
+    Handshaking { request: u64, since: MonoTime },
+    Idle,
+    Opening(Opening),
+    Prompting(Prompting),
+}
+
+/// `session/new` is under way.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) request: u64,
+    pub(super) since: MonoTime,
+    pub(super) turn: TurnId,
+    pub(super) session: SessionRef,
+    pub(super) prompt: Vec<ContentBlock>,
+    pub(super) is_cancelled: bool,
+}
+
+/// `session/prompt` is under way.
+#[derive(Debug)]
+pub(super) struct Prompting {
+    pub(super) request: u64,
+    pub(super) since: MonoTime,
+    pub(super) target: Target,
+    pub(super) reply: Reply,
+    /// Whether the scheduler knows that the session exists.
+    pub(super) is_announced: bool,
+    pub(super) is_cancelled: bool,
+    pub(super) progressed: Option<MonoTime>,
+}
+
+/// A turn in a session that exists.
+#[derive(Debug)]
+pub(super) struct Target {
+    pub(super) turn: TurnId,
+    pub(super) session: SessionRef,
+    pub(super) acp_session: Arc<str>,
+}
+
+impl Opening {
+    pub(super) fn failed(&self, text: &str) -> Input {
+        let turn = self.turn;
+        if self.is_cancelled {
+            return finished(turn, TurnEnd::Cancelled);
+        }
+        let text = Excerpt::new(text);
+        Input::SessionFailed {
+            turn,
+            cause: OpenCause::Refused { text },
+        }
+    }
+}
+
+impl Prompting {
+    pub(super) fn announce(&mut self, out: &mut Vec<Output>) {
+        if !self.is_announced {
+            self.is_announced = true;
+            let turn = self.target.turn;
+            out.push(Output::Fact(Input::SessionOpened { turn }));
+        }
+    }
+}
+
+pub(super) const fn finished(turn: TurnId, end: TurnEnd) -> Input {
+    Input::Finished { turn, end }
+}

@@ -1,0 +1,173 @@
+//! A pool over fake agents, and the facts that come out of it.
+
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use buzz_adapters::acp::{AcpPool, AcpSettings, Workers as _};
+use buzz_proto::ids::{ChannelId, EventId, TurnId};
+use buzz_proto::schedule::{
+    Action, DownCause, Input, Scope, Session, SessionRef, StopReason, TurnEnd, WorkerId,
+};
+use buzz_proto::wire::Event;
+use tokio::runtime::Runtime;
+
+/// Nothing here takes as long on a machine that works.
+const GUARD: Duration = Duration::from_secs(60);
+
+pub(crate) const WORKER: WorkerId = WorkerId {
+    slot: 0,
+    incarnation: 1,
+};
+
+pub(crate) const SESSION: SessionRef = SessionRef {
+    worker: WORKER,
+    epoch: 1,
+};
+
+pub(crate) struct Bench {
+    pool: Option<AcpPool>,
+    facts: Receiver<Input>,
+    _runtime: Runtime,
+}
+
+/// Settings that start this test binary as an agent in `mode`.
+pub(crate) fn fake(mode: &str) -> AcpSettings {
+    let this = std::env::current_exe().unwrap();
+    let mut settings = AcpSettings::new(this.to_str().unwrap());
+    settings.args = ["--exact", "fake_agent", "--nocapture"]
+        .map(str::to_owned)
+        .into();
+    settings.env = vec![("FAKE_AGENT".into(), mode.into())];
+    settings
+}
+
+impl Bench {
+    pub(crate) fn new(settings: AcpSettings) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let (sender, facts) = channel();
+        let pool = AcpPool::new(settings, runtime.handle().clone(), move |fact| {
+            let _gone = sender.send(fact);
+        });
+        Self {
+            pool: Some(pool),
+            facts,
+            _runtime: runtime,
+        }
+    }
+
+    /// With a worker that is ready.
+    pub(crate) fn up(settings: AcpSettings) -> Self {
+        let mut bench = Self::new(settings);
+        bench.order(Action::Spawn { worker: WORKER });
+        assert_eq!(bench.fact(), Input::WorkerUp { worker: WORKER });
+        bench
+    }
+
+    pub(crate) fn order(&mut self, action: Action) {
+        self.pool.as_mut().unwrap().perform(action);
+    }
+
+    pub(crate) fn start(&mut self, turn: u64, session: Session, texts: &[&str]) {
+        self.order(Action::Start {
+            turn: TurnId(turn),
+            session,
+            scope: Scope::Thread(channel_id(), EventId([0xab; 32])),
+            batch: texts.iter().map(|text| event(text)).collect(),
+        });
+    }
+
+    /// The next fact that is not a sign of life.
+    pub(crate) fn fact(&self) -> Input {
+        loop {
+            let fact = self.any_fact();
+            if !matches!(fact, Input::Progressed { .. }) {
+                return fact;
+            }
+        }
+    }
+
+    pub(crate) fn any_fact(&self) -> Input {
+        self.facts.recv_timeout(GUARD).expect("a fact in time")
+    }
+
+    /// A whole turn in a fresh session, and how it ended.
+    pub(crate) fn turn(&mut self, text: &str) -> TurnEnd {
+        self.start(1, Session::Fresh(SESSION), &[text]);
+        assert_eq!(self.fact(), opened(1));
+        self.end()
+    }
+
+    pub(crate) fn end(&self) -> TurnEnd {
+        let fact = self.fact();
+        let Input::Finished { end, .. } = fact else {
+            panic!("expected the end of a turn, got {fact:?}");
+        };
+        end
+    }
+
+    pub(crate) fn down(&self) -> DownCause {
+        let fact = self.fact();
+        let Input::WorkerDown { worker, cause } = fact else {
+            panic!("expected the worker to be down, got {fact:?}");
+        };
+        assert_eq!(worker, WORKER);
+        cause
+    }
+
+    pub(crate) fn drop_pool(&mut self) {
+        self.pool = None;
+    }
+
+    /// Nothing else is reported, once all workers are gone.
+    pub(crate) fn ends_quietly(mut self) {
+        self.order(Action::Kill { worker: WORKER });
+        assert_eq!(self.down(), DownCause::Killed);
+        assert!(self.facts.try_recv().is_err());
+    }
+}
+
+pub(crate) fn opened(turn: u64) -> Input {
+    Input::SessionOpened { turn: TurnId(turn) }
+}
+
+pub(crate) fn answered(reply: &str) -> TurnEnd {
+    TurnEnd::Answered {
+        reply: reply.to_owned(),
+        stop: StopReason::EndTurn,
+    }
+}
+
+pub(crate) fn channel_id() -> ChannelId {
+    "0c6d1f3a-52b7-4e19-9a84-7f2be0c1d501".parse().unwrap()
+}
+
+/// An event of 2026-01-02 03:04:05 UTC.
+pub(crate) fn event(text: &str) -> Event {
+    let raw = serde_json::json!({
+        "id": "01".repeat(32),
+        "pubkey": "cd".repeat(32),
+        "created_at": 1_767_323_045,
+        "kind": 9,
+        "tags": [["h", channel_id().to_string()]],
+        "content": text,
+        "sig": "02".repeat(64),
+    });
+    Event::decode(raw.to_string().into()).unwrap()
+}
+
+/// Whether a process is there, dead but not buried included.
+pub(crate) fn exists(pid: &str) -> bool {
+    std::path::Path::new("/proc").join(pid).exists()
+}
+
+pub(crate) fn await_gone(pid: &str) {
+    let began = Instant::now();
+    while exists(pid) {
+        assert!(began.elapsed() < GUARD, "process {pid} is still there");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,442 @@
+//! Workers as child processes, against agents that behave and agents that do not.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a set-up that fails has failed the test"
+)]
+
+mod bench;
+mod fake;
+
+use std::time::Duration;
+
+use bench::{Bench, SESSION, WORKER, answered, await_gone, channel_id, exists, fake, opened};
+use buzz_adapters::acp::{AcpSettings, Permissions};
+use buzz_proto::ids::TurnId;
+use buzz_proto::schedule::{
+    Action, DownCause, FailureClass, Input, OpenCause, Session, SessionRef, StopReason, TurnEnd,
+};
+use buzz_proto::wire::Excerpt;
+
+/// Not a test: the body of the agents that the others start.
+#[test]
+fn fake_agent() {
+    if let Ok(mode) = std::env::var("FAKE_AGENT") {
+        fake::run(&mode);
+        std::process::exit(0);
+    }
+}
+
+#[test]
+fn a_turn_is_reported_from_its_session_to_its_answer() {
+    let mut bench = Bench::up(fake("echo"));
+
+    bench.start(1, Session::Fresh(SESSION), &["first", "say\n\nhällo wörld"]);
+
+    assert_eq!(bench.any_fact(), opened(1));
+    assert_eq!(bench.any_fact(), Input::Progressed { turn: TurnId(1) });
+    assert_eq!(bench.end(), answered("say\n\nhällo wörld"));
+    bench.ends_quietly();
+}
+
+#[test]
+fn a_session_is_resumed_until_it_is_closed() {
+    let mut bench = Bench::up(fake("echo"));
+    bench.turn("one");
+
+    bench.start(2, Session::Resume(SESSION), &["two"]);
+    assert_eq!(bench.fact(), opened(2));
+    assert_eq!(bench.end(), answered("two"));
+
+    bench.order(Action::CloseSession { session: SESSION });
+    bench.start(3, Session::Resume(SESSION), &["three"]);
+    assert_eq!(bench.fact(), unknown(3));
+    bench.ends_quietly();
+}
+
+#[test]
+fn the_prompt_tells_who_wrote_what_when_and_where() {
+    let mut settings = fake("blocks");
+    settings.preamble = Some("Be brief.".to_owned());
+    let mut bench = Bench::up(settings);
+    let line = |text: &str| {
+        let channel = channel_id();
+        format!(
+            "<[2026-01-02 03:04:05 UTC] cdcdcdcdcdcd in channel {channel}, thread abababababab:\n\n{text}>"
+        )
+    };
+
+    bench.start(1, Session::Fresh(SESSION), &["a", "b\u{0}\u{202e}"]);
+    assert_eq!(bench.fact(), opened(1));
+    let both = format!("<Be brief.>{}{}", line("a"), line("b\u{0}\u{202e}"));
+    assert_eq!(bench.end(), answered(&both));
+
+    bench.start(2, Session::Resume(SESSION), &["c"]);
+    assert_eq!(bench.fact(), opened(2));
+    assert_eq!(bench.end(), answered(&line("c")));
+}
+
+#[test]
+fn an_answer_that_is_too_long_is_cut_and_says_so() {
+    let mut settings = fake("echo");
+    settings.limits.reply_bytes_max = 10;
+    let mut bench = Bench::up(settings);
+
+    let end = bench.turn("123456789äbc");
+
+    assert_eq!(end, answered("123456789\n\n[cut: the answer is longer]"));
+}
+
+#[test]
+fn lines_that_mean_nothing_are_passed_over() {
+    let mut bench = Bench::up(fake("garbage"));
+
+    // Its request for a method that is not offered was refused.
+    assert_eq!(bench.turn("hello"), answered("null-32601"));
+    bench.ends_quietly();
+}
+
+#[test]
+fn a_flood_on_standard_error_holds_nothing_up() {
+    let mut bench = Bench::up(fake("flood"));
+    assert!(matches!(bench.turn("hello"), TurnEnd::Answered { .. }));
+}
+
+#[test]
+fn permission_is_given_once_or_not_at_all() {
+    for (permissions, choice) in [
+        (Permissions::AllowOnce, "yes"),
+        (Permissions::RejectOnce, "no"),
+    ] {
+        let mut settings = fake("permission");
+        settings.permissions = permissions;
+        let mut bench = Bench::up(settings);
+
+        let TurnEnd::Answered { reply, .. } = bench.turn("do it") else {
+            panic!("the turn is answered");
+        };
+
+        let outcome = format!(r#"{{"optionId":"{choice}","outcome":"selected"}}null"#);
+        let sorted = format!(r#"{{"outcome":"selected","optionId":"{choice}"}}null"#);
+        assert!(reply == outcome || reply == sorted, "{reply}");
+    }
+}
+
+#[test]
+fn a_cancelled_turn_ends_with_the_answer_to_its_prompt() {
+    let mut bench = Bench::up(fake("endless"));
+    bench.start(1, Session::Fresh(SESSION), &["go on"]);
+    assert_eq!(bench.fact(), opened(1));
+
+    bench.order(Action::CancelTurn { turn: TurnId(1) });
+    bench.order(Action::CancelTurn { turn: TurnId(1) });
+
+    assert_eq!(bench.end(), TurnEnd::Cancelled);
+    bench.ends_quietly();
+}
+
+#[test]
+fn a_turn_cancelled_while_its_session_opens_is_never_prompted() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = folder.path().join("open");
+    let mut bench = Bench::up(fake(&format!("gated:{}", gate.display())));
+    bench.start(1, Session::Fresh(SESSION), &["go on"]);
+
+    bench.order(Action::CancelTurn { turn: TurnId(1) });
+    std::fs::write(&gate, "").unwrap();
+
+    assert_eq!(bench.end(), TurnEnd::Cancelled);
+    bench.start(2, Session::Resume(SESSION), &["again"]);
+    assert_eq!(bench.fact(), unknown(2));
+    bench.ends_quietly();
+}
+
+#[test]
+fn a_session_that_the_agent_forgot_is_reported_as_unknown() {
+    let mut bench = Bench::up(fake("forgets"));
+    bench.turn("one");
+
+    bench.start(2, Session::Resume(SESSION), &["two"]);
+
+    assert_eq!(bench.fact(), unknown(2));
+    bench.ends_quietly();
+}
+
+#[test]
+fn a_resumed_session_that_stays_silent_counts_as_known() {
+    let mut settings = fake("thinks");
+    settings.limits.resume_settle = Duration::from_millis(20);
+    let mut bench = Bench::up(settings);
+    bench.turn("one");
+
+    bench.start(2, Session::Resume(SESSION), &["two"]);
+
+    assert_eq!(bench.fact(), opened(2));
+    bench.ends_quietly();
+}
+
+#[test]
+fn a_session_that_does_not_open_is_reported_with_the_reason() {
+    let mut bench = Bench::up(fake("locked"));
+    bench.start(1, Session::Fresh(SESSION), &["hello"]);
+    assert_eq!(bench.fact(), refused(1, "Authentication required (-32000)"));
+
+    let folder = tempfile::tempdir().unwrap();
+    let gate = folder.path().join("open");
+    let mut settings = fake(&format!("gated:{}", gate.display()));
+    settings.limits.session_open = Duration::from_millis(50);
+    let mut bench = Bench::up(settings);
+    bench.start(1, Session::Fresh(SESSION), &["hello"]);
+    assert_eq!(
+        bench.fact(),
+        refused(1, "no answer to session/new within 50ms")
+    );
+
+    // The late answer is no session of the next turn.
+    std::fs::write(&gate, "").unwrap();
+    bench.start(2, Session::Resume(SESSION), &["hello"]);
+    assert_eq!(bench.fact(), unknown(2));
+    bench.ends_quietly();
+}
+
+#[test]
+fn a_worker_that_is_not_free_refuses_a_turn() {
+    let mut bench = Bench::up(fake("endless"));
+    bench.start(1, Session::Fresh(SESSION), &["go on"]);
+    assert_eq!(bench.fact(), opened(1));
+
+    let other = SessionRef {
+        epoch: 2,
+        ..SESSION
+    };
+    bench.start(2, Session::Fresh(other), &["me too"]);
+
+    assert_eq!(bench.fact(), refused(2, "the worker is not free"));
+}
+
+#[test]
+fn the_end_of_a_prompt_is_read_from_its_answer() {
+    let stopped = |stop| TurnEnd::Answered {
+        reply: String::new(),
+        stop,
+    };
+    let failed = |class, text: &str| TurnEnd::Failed {
+        class,
+        text: Excerpt::new(text),
+    };
+    let none = "the answer to session/prompt has no stop reason";
+    let usage = FailureClass::UsageLimit { until: None };
+    for (answer, end) in [
+        (
+            r#""result":{"stopReason":"End_Turn"}"#,
+            stopped(StopReason::EndTurn),
+        ),
+        (
+            r#""result":{"stopReason":"max_tokens"}"#,
+            stopped(StopReason::MaxTokens),
+        ),
+        (
+            r#""result":{"stopReason":"max_turn_requests"}"#,
+            stopped(StopReason::MaxTurnRequests),
+        ),
+        (
+            r#""result":{"stopReason":"refusal"}"#,
+            stopped(StopReason::Refusal),
+        ),
+        (r#""result":{"stopReason":"cancelled"}"#, TurnEnd::Cancelled),
+        (r#""result":{}"#, failed(FailureClass::Protocol, none)),
+        (r#""result":null"#, failed(FailureClass::Protocol, none)),
+        (
+            r#""result":{"stopReason":"tired"}"#,
+            failed(FailureClass::Protocol, "unknown stop reason \"tired\""),
+        ),
+        (
+            r#""error":{"code":-32000,"message":"log in"}"#,
+            failed(FailureClass::NeedsHuman, "log in (-32000)"),
+        ),
+        (
+            r#""error":{"code":-32603,"message":"x","data":{"codex_error_info":"usage_limit_exceeded"}}"#,
+            failed(
+                usage,
+                r#"x (-32603): {"codex_error_info":"usage_limit_exceeded"}"#,
+            ),
+        ),
+        (
+            r#""error":{"code":-32603,"message":"about the usage_limit of this session"}"#,
+            failed(
+                FailureClass::Transient,
+                "about the usage_limit of this session (-32603)",
+            ),
+        ),
+        (
+            r#""error":"broken""#,
+            failed(FailureClass::Transient, "\"broken\" (0)"),
+        ),
+    ] {
+        let mut bench = Bench::up(fake(&format!("answer:{answer}")));
+        assert_eq!(bench.turn("hello"), end, "{answer}");
+    }
+}
+
+#[test]
+fn a_worker_that_ends_by_itself_is_reported_with_its_last_words() {
+    let mut bench = Bench::up(fake("crash"));
+    bench.start(1, Session::Fresh(SESSION), &["hello"]);
+    assert_eq!(bench.fact(), opened(1));
+    assert_eq!(bench.down(), exited(3, "loading / out of memory"));
+
+    bench.start(2, Session::Resume(SESSION), &["again"]);
+    assert_eq!(bench.fact(), refused(2, "the worker has ended"));
+}
+
+#[test]
+fn a_worker_that_does_not_get_ready_is_reported_as_down() {
+    let mut mute = fake("mute");
+    mute.limits.start = Duration::from_millis(50);
+    mute.limits.exit_step = Duration::from_millis(500);
+    let missing = AcpSettings::new("/nowhere/agent");
+    let handshake = |text: &str| DownCause::NoHandshake {
+        text: Excerpt::new(text),
+    };
+    let nothing = DownCause::CannotStart {
+        text: Excerpt::new("cannot run \"/nowhere/agent\": No such file or directory (os error 2)"),
+    };
+    for (settings, cause) in [
+        (mute, handshake("no answer to initialize within 50ms")),
+        (
+            fake("later"),
+            handshake("it speaks version 2 of ACP, not 1"),
+        ),
+        (fake("exits"), exited(7, "no configuration")),
+        (missing, nothing),
+    ] {
+        let mut bench = Bench::new(settings);
+        bench.order(Action::Spawn { worker: WORKER });
+        assert_eq!(bench.down(), cause);
+    }
+}
+
+#[test]
+fn a_line_without_end_takes_the_worker_down() {
+    let mut settings = fake("huge");
+    settings.limits.line_bytes_max = 100_000;
+    let mut bench = Bench::up(settings);
+    bench.start(1, Session::Fresh(SESSION), &["hello"]);
+    assert_eq!(bench.fact(), opened(1));
+
+    let text = Excerpt::new("a line is longer than 100000 bytes");
+    assert_eq!(bench.down(), DownCause::Protocol { text });
+}
+
+#[test]
+fn a_worker_that_does_not_read_is_taken_down() {
+    let mut settings = fake("deaf");
+    settings.limits.write = Duration::from_millis(100);
+    settings.limits.exit_step = Duration::from_millis(50);
+    let mut bench = Bench::up(settings);
+
+    let long = "x".repeat(60_000);
+    bench.start(1, Session::Fresh(SESSION), &[long.as_str(); 10]);
+
+    // The prompt was not written, so the session is not reported as opened.
+    let text = Excerpt::new("it does not read its input: a line waits for 100ms");
+    assert_eq!(bench.down(), DownCause::Protocol { text });
+}
+
+#[test]
+fn a_worker_that_ignores_everything_is_killed() {
+    let inner = fake("stubborn");
+    let mut settings = AcpSettings::new("sh");
+    settings.args = vec![
+        "-c".into(),
+        r#"trap "" TERM; exec "$0" "$@""#.into(),
+        inner.command,
+    ];
+    settings.args.extend(inner.args);
+    settings.env = inner.env;
+    settings.limits.exit_step = Duration::from_millis(50);
+
+    Bench::up(settings).ends_quietly();
+}
+
+#[test]
+fn no_process_outlives_its_worker() {
+    let mut bench = Bench::up(fake("pids"));
+    let (agent, tool) = pids(&bench.turn("who"));
+    bench.ends_quietly();
+    assert!(!exists(&agent));
+    await_gone(&tool);
+}
+
+#[test]
+fn no_process_outlives_the_pool() {
+    let mut bench = Bench::up(fake("pids"));
+    let (agent, tool) = pids(&bench.turn("who"));
+
+    bench.drop_pool();
+
+    await_gone(&agent);
+    await_gone(&tool);
+}
+
+#[test]
+fn a_worker_is_given_no_keys() {
+    let mut settings = fake("variables");
+    settings.env.extend(
+        [
+            ("BUZZ_PRIVATE_KEY", "11"),
+            ("MY_NSEC", "22"),
+            ("HINT", "use nsec1abc"),
+            ("PLAIN", "44"),
+        ]
+        .map(|(name, value)| (name.into(), value.into())),
+    );
+    let mut bench = Bench::up(settings);
+
+    let end = bench.turn("tell");
+
+    assert_eq!(end, answered("BUZZ_PRIVATE_KEY= MY_NSEC= HINT= PLAIN=44 "));
+}
+
+#[test]
+fn settings_are_shown_without_values() {
+    let mut settings = fake("echo");
+    settings.args = vec!["--token=hidden".to_owned()];
+    settings.env = vec![("TOKEN".into(), "hidden".into())];
+
+    let shown = format!("{settings:?}");
+
+    assert!(shown.contains("TOKEN"));
+    assert!(!shown.contains("hidden"));
+}
+
+fn unknown(turn: u64) -> Input {
+    Input::SessionFailed {
+        turn: TurnId(turn),
+        cause: OpenCause::Unknown,
+    }
+}
+
+fn refused(turn: u64, text: &str) -> Input {
+    Input::SessionFailed {
+        turn: TurnId(turn),
+        cause: OpenCause::Refused {
+            text: Excerpt::new(text),
+        },
+    }
+}
+
+fn exited(code: i32, text: &str) -> DownCause {
+    DownCause::Exited {
+        code: Some(code),
+        text: Excerpt::new(text),
+    }
+}
+
+fn pids(end: &TurnEnd) -> (String, String) {
+    let TurnEnd::Answered { reply, .. } = end else {
+        panic!("the turn is answered");
+    };
+    let (agent, tool) = reply.split_once(' ').unwrap();
+    assert!(exists(agent) && exists(tool));
+    (agent.to_owned(), tool.to_owned())
+}

@@ -1,1 +1,18 @@
-//! To come.
+//! Real sockets, processes and keys around the [`buzz_proto`] state machine.
+
+pub mod acp;
+pub mod clock;
+pub mod connect;
+pub mod dial;
+mod driver;
+mod event;
+pub mod http;
+pub mod keys;
+pub mod runtime;
+pub mod sign;
+pub mod tls;
+#[cfg(feature = "tokio")]
+pub mod tokio;
+pub mod url;
+pub mod verify;
+pub mod ws;

@@ -1,5 +1,6 @@
 //! The settings of a machine, their defaults, and what may not be set.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use core::fmt;
@@ -35,7 +36,7 @@ pub enum Consumer {
         slots: u32,
     },
     /// Workers, one turn at a time each.
-    Workers(schedule::Config),
+    Workers(Box<schedule::Config>),
 }
 
 impl Config {
@@ -61,7 +62,9 @@ pub struct ConfigError {
 
 impl ConfigError {
     pub(crate) fn new(setting: &str, problem: &str) -> Self {
-        Self { text: format!("{setting} {problem}") }
+        Self {
+            text: format!("{setting} {problem}"),
+        }
     }
 }
 
@@ -78,7 +81,10 @@ pub(crate) fn at_least(setting: &str, value: u64, least: u64) -> Result<(), Conf
     if value >= least {
         return Ok(());
     }
-    Err(ConfigError::new(setting, &format!("is {value}; it must be at least {least}")))
+    Err(ConfigError::new(
+        setting,
+        &format!("is {value}; it must be at least {least}"),
+    ))
 }
 
 /// Refuses a span of nothing: such a limit would end everything at once.

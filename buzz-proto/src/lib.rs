@@ -4,12 +4,12 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
     clippy::float_arithmetic,
     clippy::std_instead_of_core,
     clippy::disallowed_types,
     clippy::disallowed_methods
 )]
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 extern crate alloc;
 #[cfg(test)]
@@ -26,6 +26,7 @@ pub mod ids;
 pub mod input;
 pub mod json;
 pub mod limiter;
+pub mod machine;
 pub mod note;
 mod note_text;
 pub mod publish;
@@ -37,4 +38,5 @@ pub mod seed;
 pub mod sip;
 mod step;
 pub mod time;
+pub mod trace;
 pub mod wire;

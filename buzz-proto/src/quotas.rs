@@ -54,7 +54,10 @@ pub(crate) struct Pace {
 
 impl Pace {
     fn new(seed: Seed, bucket: Bucket) -> Self {
-        Self { gate: Gate::new(seed), bucket }
+        Self {
+            gate: Gate::new(seed),
+            bucket,
+        }
     }
 
     /// Takes a token if the gate is open, and gives the stamp to keep with what is sent. A shut
@@ -101,7 +104,9 @@ impl Pace {
 
     /// How long the gate stays shut.
     pub(crate) fn wait(&self, now: MonoTime) -> Duration {
-        self.gate.until().map_or(Duration::ZERO, |until| until.saturating_since(now))
+        self.gate
+            .until()
+            .map_or(Duration::ZERO, |until| until.saturating_since(now))
     }
 }
 
@@ -259,7 +264,10 @@ mod tests {
             let _: Option<Generation> = http.start(&mut ms(0));
         }
         let old = Generation(0);
-        assert_eq!(http.fail(Some(Duration::from_secs(4)), old, ms(0).time()), Refusal::Counted);
+        assert_eq!(
+            http.fail(Some(Duration::from_secs(4)), old, ms(0).time()),
+            Refusal::Counted
+        );
         assert_eq!(http.start(&mut ms(4400)), None);
         let probe = http.start(&mut ms(6000)).expect("the gate is open");
         assert_eq!(http.start(&mut ms(6000)), None);
@@ -276,11 +284,16 @@ mod tests {
     #[test]
     fn a_shut_gate_takes_no_token() {
         let mut pace = Quotas::new(Seed(7), 4).messages;
-        assert_eq!(pace.refuse(None, Generation(0), ms(0).time()), Refusal::Counted);
+        assert_eq!(
+            pace.refuse(None, Generation(0), ms(0).time()),
+            Refusal::Counted
+        );
         for _ in 0..100 {
             assert_eq!(pace.start(&mut ms(1)), None);
         }
-        let started = (0..100).filter(|_| pace.start(&mut ms(10_000)).is_some()).count();
+        let started = (0..100)
+            .filter(|_| pace.start(&mut ms(10_000)).is_some())
+            .count();
         assert_eq!(started, 10);
     }
 }

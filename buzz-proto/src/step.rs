@@ -15,7 +15,11 @@ pub(crate) struct Step {
 
 impl Step {
     pub(crate) const fn new(now: MonoTime) -> Self {
-        Self { last: now, wake: None, announced: None }
+        Self {
+            last: now,
+            wake: None,
+            announced: None,
+        }
     }
 
     /// The time of this call: what the driver says, but never earlier than before.
@@ -35,13 +39,19 @@ impl Step {
             }
         }
         debug_assert!(false, "decisions undo each other");
-        self.wake = Some((self.last.after(core::time::Duration::from_secs(1)), Why::Summary));
+        self.wake = Some((
+            self.last.after(core::time::Duration::from_secs(1)),
+            Why::Summary,
+        ));
     }
 
     /// The wake to announce, if it is not the one announced last.
     pub(crate) fn leave(&mut self) -> Option<Option<MonoTime>> {
         let wake = self.wake.map(|(at, _)| at);
-        debug_assert!(wake.is_none_or(|at| at > self.last), "a wake lies in the past");
+        debug_assert!(
+            wake.is_none_or(|at| at > self.last),
+            "a wake lies in the past"
+        );
         if wake == self.announced {
             return None;
         }

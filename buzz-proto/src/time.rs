@@ -158,6 +158,8 @@ pub enum Why {
     Roster,
     /// A job's deadline.
     Expiry,
+    /// A job, or the signer, rests before it is tried again.
+    Retry,
     /// A worker start has its limit, or waits on its ladder.
     Worker,
     /// A session opening has its limit.

@@ -108,7 +108,11 @@ impl Auth {
             return false;
         }
         let frame = crate::wire::auth(event.raw());
-        self.phase = Phase::Signed { id: event.id(), frame, since: now };
+        self.phase = Phase::Signed {
+            id: event.id(),
+            frame,
+            since: now,
+        };
         true
     }
 
@@ -150,18 +154,32 @@ impl Auth {
         if !self.bucket.take(now, Why::Bucket) {
             return false;
         }
-        let Some(challenge) = self.challenge.take() else { return false };
+        let Some(challenge) = self.challenge.take() else {
+            return false;
+        };
         let ticket = tickets.take();
-        self.phase = Phase::Signing { ticket, since: now.time() };
-        out.push(Action::SignAuth { ticket, challenge, created_at });
+        self.phase = Phase::Signing {
+            ticket,
+            since: now.time(),
+        };
+        out.push(Action::SignAuth {
+            ticket,
+            challenge,
+            created_at,
+        });
         true
     }
 
     /// The AUTH frame, once signed; it counts as sent from now on.
     pub(super) fn send(&mut self, now: MonoTime) -> Option<Bytes> {
-        let Phase::Signed { id, frame, .. } = &self.phase else { return None };
+        let Phase::Signed { id, frame, .. } = &self.phase else {
+            return None;
+        };
         let frame = frame.clone();
-        self.phase = Phase::Sent { id: *id, since: now };
+        self.phase = Phase::Sent {
+            id: *id,
+            since: now,
+        };
         Some(frame)
     }
 

@@ -169,7 +169,10 @@ impl Config {
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         let limits = &self.limits;
         if !self.url.starts_with("ws://") && !self.url.starts_with("wss://") {
-            return Err(ConfigError::new("relay.url", "must begin with ws:// or wss://"));
+            return Err(ConfigError::new(
+                "relay.url",
+                "must begin with ws:// or wss://",
+            ));
         }
         for (setting, span) in [
             ("relay.limits.dial", limits.dial),
@@ -190,7 +193,10 @@ impl Config {
             lasting(setting, span)?;
         }
         if limits.challenge >= limits.auth {
-            return Err(ConfigError::new("relay.limits.challenge", "must be shorter than auth"));
+            return Err(ConfigError::new(
+                "relay.limits.challenge",
+                "must be shorter than auth",
+            ));
         }
         for (setting, value) in [
             ("relay.limits.unanswered_max", limits.unanswered_max),
@@ -203,7 +209,15 @@ impl Config {
             at_least(setting, u64::from(value), 1)?;
         }
         let largest_event = 1 << 20;
-        at_least("relay.limits.frame_bytes_max", limits.frame_bytes_max, largest_event)?;
-        at_least("relay.limits.verify_bytes_max", limits.verify_bytes_max, largest_event)
+        at_least(
+            "relay.limits.frame_bytes_max",
+            limits.frame_bytes_max,
+            largest_event,
+        )?;
+        at_least(
+            "relay.limits.verify_bytes_max",
+            limits.verify_bytes_max,
+            largest_event,
+        )
     }
 }

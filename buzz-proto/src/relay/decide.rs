@@ -24,8 +24,13 @@ impl Relay {
         }
         self.begun = true;
         let kind = ChannelKind::Stream;
-        let joined = |channel| Change::Joined { channel, kind, floor: None };
-        self.changes.extend(self.given_channels().into_iter().map(joined));
+        let joined = |channel| Change::Joined {
+            channel,
+            kind,
+            floor: None,
+        };
+        self.changes
+            .extend(self.given_channels().into_iter().map(joined));
         if self.config.channels == Channels::Roster {
             let interest = self.interest();
             self.subs.want(Sub::Membership, interest, None);
@@ -56,20 +61,26 @@ impl Relay {
         if self.writes.is_broken(&limits, now) {
             cause = cause.or(Some(CloseCause::Write));
         }
-        let Some(cause) = cause else { return out.len() > before };
+        let Some(cause) = cause else {
+            return out.len() > before;
+        };
         self.close(cause, Return::Ladder, now.time(), out)
     }
 
     /// Answers a challenge, or takes the relay for one that sends none.
     pub(super) fn authenticate(&mut self, now: &mut Now, out: &mut Vec<Action>) -> bool {
-        let Some(conn) = self.link.open() else { return false };
+        let Some(conn) = self.link.open() else {
+            return false;
+        };
         let wall = self.wall_at(now.time());
         let mut moved = self.auth.sign(wall, &mut self.tickets, now, out);
         if let Some(frame) = self.auth.send(now.time()) {
             self.send(conn, frame, now.time(), out);
             moved = true;
         }
-        let Some(opened) = self.link.opened_at() else { return moved };
+        let Some(opened) = self.link.opened_at() else {
+            return moved;
+        };
         if self.link.live().is_some() {
             return moved;
         }
@@ -82,7 +93,9 @@ impl Relay {
         }
         self.link.set_live(now.time());
         self.roster.hasten();
-        out.push(Action::Note(Note::Link(LinkNote::Live { authenticated: known })));
+        out.push(Action::Note(Note::Link(LinkNote::Live {
+            authenticated: known,
+        })));
         true
     }
 
@@ -105,7 +118,9 @@ impl Relay {
         let mut moved = self.pending.ask(&mut self.tickets, now.time(), out);
         for _ in 0..DELIVERIES_PER_ROUND {
             let limits = &self.config.limits;
-            let Some(checked) = self.pending.next(limits, now) else { break };
+            let Some(checked) = self.pending.next(limits, now) else {
+                break;
+            };
             moved = true;
             self.hand_over(checked, out);
         }
@@ -113,13 +128,27 @@ impl Relay {
     }
 
     fn hand_over(&mut self, checked: Checked, out: &mut Vec<Action>) {
-        let Checked { sub, event, owed, verdict } = checked;
+        let Checked {
+            sub,
+            event,
+            owed,
+            verdict,
+        } = checked;
         let (id, dated) = (event.id(), event.created_at());
-        let gap = |why| Note::Gap { sub, count: Some(1), from: dated, to: dated, why };
+        let gap = |why| Note::Gap {
+            sub,
+            count: Some(1),
+            from: dated,
+            to: dated,
+            why,
+        };
         match verdict {
             Verdict::Genuine => {}
             Verdict::Forged => {
-                out.push(Action::Note(Note::Refused { event: id, why: RefusedWhy::NotGenuine }));
+                out.push(Action::Note(Note::Refused {
+                    event: id,
+                    why: RefusedWhy::NotGenuine,
+                }));
                 return;
             }
             Verdict::Unanswered => {
@@ -139,7 +168,11 @@ impl Relay {
             return;
         }
         self.seen.remove(&id);
-        let why = if self.room.is_closed() { GapWhy::ConsumerGone } else { GapWhy::NoRoom };
+        let why = if self.room.is_closed() {
+            GapWhy::ConsumerGone
+        } else {
+            GapWhy::NoRoom
+        };
         out.push(Action::Note(gap(why)));
     }
 
@@ -166,7 +199,11 @@ impl Relay {
         let moved = !self.changes.is_empty();
         while let Some(change) = self.changes.pop_front() {
             match change {
-                Change::Joined { channel, kind, floor } => self.join(channel, kind, floor, out),
+                Change::Joined {
+                    channel,
+                    kind,
+                    floor,
+                } => self.join(channel, kind, floor, out),
                 Change::Seen { channel, kind } => {
                     self.subs.question(Sub::Channel(channel));
                     let state = ChannelState::Joined { kind };
@@ -174,7 +211,10 @@ impl Relay {
                 }
                 Change::Left { channel } => {
                     if self.subs.forget(Sub::Channel(channel)) {
-                        out.push(Action::Channel { channel, state: ChannelState::Left });
+                        out.push(Action::Channel {
+                            channel,
+                            state: ChannelState::Left,
+                        });
                     }
                 }
             }
@@ -198,7 +238,10 @@ impl Relay {
         }
         let interest = self.interest();
         self.subs.want(sub, interest, floor);
-        out.push(Action::Channel { channel, state: ChannelState::Joined { kind } });
+        out.push(Action::Channel {
+            channel,
+            state: ChannelState::Joined { kind },
+        });
     }
 
     /// Asks for subscriptions, within the quotas and never more at once than the relay's buffer
@@ -209,13 +252,18 @@ impl Relay {
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) -> bool {
-        let Some(conn) = self.link.live() else { return false };
+        let Some(conn) = self.link.live() else {
+            return false;
+        };
         if self.auth.is_blocking() || self.end != End::Running {
             return false;
         }
         let mut moved = self.resync(now);
         if let Some((sub, deaf)) = self.subs.expired(&self.config.limits, now) {
-            out.push(Action::Note(Note::Subscription { sub, phase: SubPhase::Unconfirmed }));
+            out.push(Action::Note(Note::Subscription {
+                sub,
+                phase: SubPhase::Unconfirmed,
+            }));
             if deaf {
                 let cause = CloseCause::Unconfirmed;
                 return self.close(cause, Return::Ladder, now.time(), out);
@@ -228,14 +276,23 @@ impl Relay {
         }
         let relay_time = self.relay_time_at(now.time());
         while self.subs.unanswered() < self.config.limits.unanswered_max as usize {
-            let Some(sub) = self.subs.next(now) else { break };
-            let Some(stamp) = quotas.operations.start(now) else { break };
+            let Some(sub) = self.subs.next(now) else {
+                break;
+            };
+            let Some(stamp) = quotas.operations.start(now) else {
+                break;
+            };
             let write = self.writes.next.take();
             let limits = &self.config.limits;
-            let asked = self.subs.request(sub, self.me, relay_time, limits, (write, stamp));
+            let asked = self
+                .subs
+                .request(sub, self.me, relay_time, limits, (write, stamp));
             let Some((name, filter)) = asked else { break };
             self.write(conn, write, wire::req(&name, &filter), now.time(), out);
-            out.push(Action::Note(Note::Subscription { sub, phase: SubPhase::Requested }));
+            out.push(Action::Note(Note::Subscription {
+                sub,
+                phase: SubPhase::Requested,
+            }));
             moved = true;
         }
         moved
@@ -246,7 +303,11 @@ impl Relay {
         if !self.sync.due {
             return false;
         }
-        if self.sync.next.is_some_and(|next| !now.reached(next, Why::Resubscribe)) {
+        if self
+            .sync
+            .next
+            .is_some_and(|next| !now.reached(next, Why::Resubscribe))
+        {
             return false;
         }
         self.sync.due = false;
@@ -263,7 +324,9 @@ impl Relay {
         out: &mut Vec<Action>,
     ) -> bool {
         let mut moved = self.outbound.settle(&self.config.limits, now, out);
-        let Some(conn) = self.link.live() else { return moved };
+        let Some(conn) = self.link.live() else {
+            return moved;
+        };
         if self.auth.is_blocking() {
             return moved;
         }
@@ -276,7 +339,9 @@ impl Relay {
 
     /// Ends once nothing is outbound, or the grace is over.
     pub(super) fn finish(&mut self, now: &mut Now, out: &mut Vec<Action>) -> bool {
-        let End::Draining(until) = self.end else { return false };
+        let End::Draining(until) = self.end else {
+            return false;
+        };
         let idle = self.outbound.len() == 0 || self.link.live().is_none();
         if !idle && !now.reached(until, Why::Shutdown) {
             return false;

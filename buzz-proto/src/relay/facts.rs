@@ -8,7 +8,8 @@ use super::link::Return;
 use super::roster::Change;
 use super::subs::Subs;
 use super::{
-    Action, Channels, CloseCause, Command, ConnectCause, End, HttpAnswer, Interest, Relay, Sub, stale,
+    Action, Channels, CloseCause, Command, ConnectCause, End, HttpAnswer, Interest, Relay, Sub,
+    stale,
 };
 use crate::ids::{ChannelId, ConnId, Ticket, WriteId};
 use crate::note::{LinkNote, Note, StaleWhat};
@@ -22,7 +23,11 @@ const SKEW_MAX_SECONDS: u64 = 60;
 impl Relay {
     pub(super) fn command(&mut self, command: Command, now: MonoTime) {
         match command {
-            Command::Subscribe { channel, interest, floor } => {
+            Command::Subscribe {
+                channel,
+                interest,
+                floor,
+            } => {
                 if self.has_room_for(Sub::Channel(channel)) {
                     let interest = interest.unwrap_or_else(|| self.interest());
                     self.subs.want(Sub::Channel(channel), interest, floor);
@@ -33,7 +38,8 @@ impl Relay {
             }
             Command::Send { ticket, event } => {
                 let live = self.link.live().is_some() && !self.auth.is_blocking();
-                self.outbound.push(ticket, &event, live, &self.config.limits);
+                self.outbound
+                    .push(ticket, &event, live, &self.config.limits);
             }
             Command::Reconnect => {
                 if self.link.current().is_some() {
@@ -61,13 +67,17 @@ impl Relay {
         }
         let Some(date) = date else { return };
         self.relay_time = Some(WallClock::new(date, now));
-        let Some(wall) = self.wall_at(now) else { return };
+        let Some(wall) = self.wall_at(now) else {
+            return;
+        };
         let ahead = wall.saturating_since(date).as_secs();
         let behind = date.saturating_since(wall).as_secs();
         if ahead.max(behind) > SKEW_MAX_SECONDS {
             let seconds = i64::try_from(ahead).unwrap_or(i64::MAX);
             let behind = i64::try_from(behind).unwrap_or(i64::MAX);
-            out.push(Action::Note(Note::ClockSkew { seconds: seconds.saturating_sub(behind) }));
+            out.push(Action::Note(Note::ClockSkew {
+                seconds: seconds.saturating_sub(behind),
+            }));
         }
     }
 
@@ -160,10 +170,14 @@ impl Relay {
         }
         let limits = &self.config.limits;
         let Some(events) = self.roster.answered(answer, limits, quotas, now) else {
-            out.push(Action::Note(Note::RosterFailed { status: Some(answer.status) }));
+            out.push(Action::Note(Note::RosterFailed {
+                status: Some(answer.status),
+            }));
             return;
         };
-        let changes = self.roster.advance(&events, self.relay_time_at(now), limits, now);
+        let changes = self
+            .roster
+            .advance(&events, self.relay_time_at(now), limits, now);
         self.changes.extend(changes);
     }
 

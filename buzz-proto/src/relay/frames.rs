@@ -16,60 +16,74 @@ use crate::quotas::Quotas;
 use crate::time::{MonoTime, WallClock};
 use crate::wire::{self, Event, Excerpt, Reason, ReasonClass, RelayFrame, SubName};
 
+/// What every frame may touch beside the part itself.
+pub(super) struct Context<'a> {
+    pub(super) now: MonoTime,
+    pub(super) quotas: &'a mut Quotas,
+    pub(super) out: &'a mut Vec<Action>,
+}
+
 impl Relay {
-    pub(super) fn frame(
-        &mut self,
-        conn: ConnId,
-        text: &Bytes,
-        now: MonoTime,
-        quotas: &mut Quotas,
-        out: &mut Vec<Action>,
-    ) {
-        if !self.link.heard(conn, now) {
-            out.push(stale(StaleWhat::Connection));
+    pub(super) fn frame(&mut self, conn: ConnId, text: &Bytes, context: &mut Context<'_>) {
+        if !self.link.heard(conn, context.now) {
+            context.out.push(stale(StaleWhat::Connection));
             return;
         }
         let bytes_max = usize::try_from(self.config.limits.frame_bytes_max).unwrap_or(usize::MAX);
         let frame = match wire::decode(text, bytes_max) {
             Ok(frame) => frame,
             Err(error) => {
-                out.push(Action::Note(Note::BadFrame { text: Excerpt::of(&error) }));
+                context.out.push(Action::Note(Note::BadFrame {
+                    text: Excerpt::of(&error),
+                }));
                 return;
             }
         };
         match frame {
-            RelayFrame::Event { sub, event } => self.event(&sub, event.hold(text.len()), out),
-            RelayFrame::Ok { event: Some(id), accepted, reason } => {
-                self.ok(id, accepted, reason, now, quotas, out);
+            RelayFrame::Event { sub, event } => self.event(&sub, event.hold(text.len()), context),
+            RelayFrame::Ok {
+                event: Some(id),
+                accepted,
+                reason,
+            } => {
+                self.ok(id, accepted, reason, context);
             }
-            RelayFrame::Ok { event: None, reason, .. } => {
-                out.push(Action::Note(Note::Notice { reason }));
+            RelayFrame::Ok {
+                event: None,
+                reason,
+                ..
+            } => {
+                context.out.push(Action::Note(Note::Notice { reason }));
             }
-            RelayFrame::Eose { sub } => self.eose(&sub, out),
+            RelayFrame::Eose { sub } => self.eose(&sub, context),
             RelayFrame::Closed { sub, reason } => {
-                self.closed_by_relay(&sub, reason, now, quotas, out);
+                self.closed_by_relay(&sub, reason, context);
             }
-            RelayFrame::Notice { reason } => self.notice(reason, now, quotas, out),
+            RelayFrame::Notice { reason } => self.notice(reason, context),
             RelayFrame::Auth { challenge } => self.auth.challenged(challenge),
-            RelayFrame::Count { .. } => out.push(stale(StaleWhat::Subscription)),
+            RelayFrame::Count { .. } => context.out.push(stale(StaleWhat::Subscription)),
             RelayFrame::SyncRequired { .. } => self.sync.due = true,
-            RelayFrame::Unknown { verb } => out.push(Action::Note(Note::BadFrame { text: verb })),
+            RelayFrame::Unknown { verb } => context
+                .out
+                .push(Action::Note(Note::BadFrame { text: verb })),
         }
     }
 
-    fn event(&mut self, name: &SubName, event: Event, out: &mut Vec<Action>) {
+    fn event(&mut self, name: &SubName, event: Event, context: &mut Context<'_>) {
         let sub = match self.subs.origin(name) {
             Some(Origin::Current(sub)) => sub,
             Some(Origin::Superseded) => return,
             None => {
-                out.push(stale(StaleWhat::Subscription));
+                context.out.push(stale(StaleWhat::Subscription));
                 return;
             }
         };
         let (id, created_at) = (event.id(), event.created_at());
         if !self.subs.matches(sub, self.me, &event) {
             let why = RefusedWhy::NoMatch;
-            out.push(Action::Note(Note::Refused { event: id, why }));
+            context
+                .out
+                .push(Action::Note(Note::Refused { event: id, why }));
             return;
         }
         let known = self.seen.contains(&id);
@@ -81,53 +95,53 @@ impl Relay {
         if let Err(full) = self.pending.push(sub, event, owed, &self.config.limits) {
             let (from, to) = (full.created_at, full.created_at);
             let why = GapWhy::VerifyFull;
-            out.push(Action::Note(Note::Gap { sub, count: Some(1), from, to, why }));
+            context.out.push(Action::Note(Note::Gap {
+                sub,
+                count: Some(1),
+                from,
+                to,
+                why,
+            }));
         }
     }
 
-    fn ok(
-        &mut self,
-        id: EventId,
-        accepted: bool,
-        reason: Reason,
-        now: MonoTime,
-        quotas: &mut Quotas,
-        out: &mut Vec<Action>,
-    ) {
+    fn ok(&mut self, id: EventId, accepted: bool, reason: Reason, context: &mut Context<'_>) {
         match self.auth.answered(id, accepted, &reason) {
             Some(Verdict::Accepted) => {
                 // The relay checked our date against its clock.
-                self.relay_time = self.wall_at(now).map(|wall| WallClock::new(wall, now));
+                self.relay_time = self
+                    .wall_at(context.now)
+                    .map(|wall| WallClock::new(wall, context.now));
                 self.subs.rearm_waiting();
                 return;
             }
             Some(Verdict::Refused(reason)) => {
-                self.auth_refused(reason, out);
+                self.auth_refused(reason, context);
                 return;
             }
             None => {}
         }
         let refused = (!accepted).then(|| reason.clone());
         let Some(stamp) = self.outbound.answered(id, accepted, reason) else {
-            out.push(stale(StaleWhat::Receipt));
+            context.out.push(stale(StaleWhat::Receipt));
             return;
         };
         let Some(reason) = refused else {
-            stamp.succeed(quotas);
+            stamp.succeed(context.quotas);
             return;
         };
         if matches!(reason.class, ReasonClass::AuthRequired(_)) {
-            self.auth.required(now);
+            self.auth.required(context.now);
         }
         if reason.is_rate_limit() {
-            let refusal = stamp.refuse(quotas, reason.wait(), now);
-            self.throttled(Quota::Messages, refusal, &reason, quotas, now, out);
+            let refusal = stamp.refuse(context.quotas, reason.wait(), context.now);
+            self.throttled(Quota::Messages, refusal, &reason, context);
         } else {
-            stamp.succeed(quotas);
+            stamp.succeed(context.quotas);
         }
     }
 
-    fn auth_refused(&mut self, reason: Reason, out: &mut Vec<Action>) {
+    fn auth_refused(&mut self, reason: Reason, context: &mut Context<'_>) {
         let back = match reason.class {
             ReasonClass::Blocked | ReasonClass::Restricted(_) => Return::Slow,
             ReasonClass::Empty
@@ -142,87 +156,102 @@ impl Relay {
             | ReasonClass::HttpAuth(_)
             | ReasonClass::Unknown => Return::Ladder,
         };
-        out.push(Action::Note(Note::Link(LinkNote::AuthRefused { reason })));
+        context
+            .out
+            .push(Action::Note(Note::Link(LinkNote::AuthRefused { reason })));
         self.doomed = Some((CloseCause::AuthRefused, back));
     }
 
-    fn eose(&mut self, name: &SubName, out: &mut Vec<Action>) {
+    fn eose(&mut self, name: &SubName, context: &mut Context<'_>) {
         let sub = match self.subs.origin(name) {
             Some(Origin::Current(sub)) => sub,
             Some(Origin::Superseded) => return,
             None => {
-                out.push(stale(StaleWhat::Subscription));
+                context.out.push(stale(StaleWhat::Subscription));
                 return;
             }
         };
-        let Some(history) = self.subs.confirmed(sub, &self.config.limits) else { return };
-        out.push(Action::Note(Note::Subscription { sub, phase: SubPhase::Live }));
+        let Some(history) = self.subs.confirmed(sub, &self.config.limits) else {
+            return;
+        };
+        context.out.push(Action::Note(Note::Subscription {
+            sub,
+            phase: SubPhase::Live,
+        }));
         self.reports.push_back((sub, SubState::Live));
         if let History::Cut { from, to } = history {
             let why = GapWhy::HistoryLimit;
-            out.push(Action::Note(Note::Gap { sub, count: None, from, to, why }));
+            context.out.push(Action::Note(Note::Gap {
+                sub,
+                count: None,
+                from,
+                to,
+                why,
+            }));
         }
     }
 
-    fn closed_by_relay(
-        &mut self,
-        name: &SubName,
-        reason: Reason,
-        now: MonoTime,
-        quotas: &mut Quotas,
-        out: &mut Vec<Action>,
-    ) {
+    fn closed_by_relay(&mut self, name: &SubName, reason: Reason, context: &mut Context<'_>) {
         let sub = match self.subs.origin_of_closed(name) {
             Some(Origin::Current(sub)) => sub,
             Some(Origin::Superseded) => return,
             None => {
-                out.push(stale(StaleWhat::Subscription));
+                context.out.push(stale(StaleWhat::Subscription));
                 return;
             }
         };
         let retry = retry_after(&reason);
         match retry {
             Retry::Gate => {
-                let stamp = self.subs.stamp(sub).unwrap_or(quotas.operations.generation());
-                let refusal = quotas.operations.refuse(reason.wait(), stamp, now);
-                self.throttled(Quota::Operations, refusal, &reason, quotas, now, out);
+                let stamp = self
+                    .subs
+                    .stamp(sub)
+                    .unwrap_or_else(|| context.quotas.operations.generation());
+                let refusal = context
+                    .quotas
+                    .operations
+                    .refuse(reason.wait(), stamp, context.now);
+                self.throttled(Quota::Operations, refusal, &reason, context);
             }
             Retry::Later => {
                 if matches!(reason.class, ReasonClass::AuthRequired(_)) {
-                    self.auth.required(now);
+                    self.auth.required(context.now);
                 }
                 self.reports.push_back((sub, SubState::Waiting));
                 let phase = SubPhase::Waiting { reason };
-                out.push(Action::Note(Note::Subscription { sub, phase }));
+                context
+                    .out
+                    .push(Action::Note(Note::Subscription { sub, phase }));
             }
             Retry::Never => {
-                let state = SubState::Refused { reason: reason.clone() };
+                let state = SubState::Refused {
+                    reason: reason.clone(),
+                };
                 self.reports.push_back((sub, state));
                 let phase = SubPhase::Refused { reason };
-                out.push(Action::Note(Note::Subscription { sub, phase }));
+                context
+                    .out
+                    .push(Action::Note(Note::Subscription { sub, phase }));
             }
         }
-        self.subs.refused(sub, retry, now);
+        self.subs.refused(sub, retry, context.now);
     }
 
-    fn notice(
-        &mut self,
-        reason: Reason,
-        now: MonoTime,
-        quotas: &mut Quotas,
-        out: &mut Vec<Action>,
-    ) {
+    fn notice(&mut self, reason: Reason, context: &mut Context<'_>) {
         if matches!(reason.class, ReasonClass::AuthRequired(_)) {
-            self.auth.required(now);
+            self.auth.required(context.now);
         }
         if reason.is_rate_limit() {
             // It names no frame. A refused REQ gets its CLOSED as well, so it is about an EVENT.
-            let stamp = self.outbound.take_back().unwrap_or(MessageStamp::present(quotas));
-            let refusal = stamp.refuse(quotas, reason.wait(), now);
-            self.throttled(Quota::Messages, refusal, &reason, quotas, now, out);
+            let stamp = self
+                .outbound
+                .take_back()
+                .unwrap_or_else(|| MessageStamp::present(context.quotas));
+            let refusal = stamp.refuse(context.quotas, reason.wait(), context.now);
+            self.throttled(Quota::Messages, refusal, &reason, context);
             return;
         }
-        out.push(Action::Note(Note::Notice { reason }));
+        context.out.push(Action::Note(Note::Notice { reason }));
     }
 
     fn throttled(
@@ -230,21 +259,19 @@ impl Relay {
         quota: Quota,
         refusal: Refusal,
         reason: &Reason,
-        quotas: &Quotas,
-        now: MonoTime,
-        out: &mut Vec<Action>,
+        context: &mut Context<'_>,
     ) {
         if refusal == Refusal::Known {
             return;
         }
         let pace = match quota {
-            Quota::Operations => &quotas.operations,
-            Quota::Messages | Quota::Http => &quotas.messages,
+            Quota::Operations => &context.quotas.operations,
+            Quota::Messages | Quota::Http => &context.quotas.messages,
         };
-        out.push(Action::Note(Note::Throttled {
+        context.out.push(Action::Note(Note::Throttled {
             quota,
             source: reason.hint.map(|hint| hint.source),
-            wait: pace.wait(now),
+            wait: pace.wait(context.now),
             in_flight: u32::try_from(self.subs.unanswered()).unwrap_or(u32::MAX),
             waiting: u32::try_from(self.outbound.len()).unwrap_or(u32::MAX),
             attempt: pace.attempt(),

@@ -122,7 +122,11 @@ impl Link {
     /// The socket, once it carries subscriptions.
     pub(super) const fn live(&self) -> Option<ConnId> {
         match &self.phase {
-            Phase::Open(Open { conn, live: Some(_), .. }) => Some(*conn),
+            Phase::Open(Open {
+                conn,
+                live: Some(_),
+                ..
+            }) => Some(*conn),
             Phase::Open(_)
             | Phase::Idle
             | Phase::Dialing { .. }
@@ -177,7 +181,9 @@ impl Link {
 
     /// Something came from the peer. False when it came over a socket that is over.
     pub(super) fn heard(&mut self, conn: ConnId, now: MonoTime) -> bool {
-        let Phase::Open(open) = &mut self.phase else { return false };
+        let Phase::Open(open) = &mut self.phase else {
+            return false;
+        };
         if open.conn != conn {
             return false;
         }
@@ -202,7 +208,10 @@ impl Link {
         let wait = match back {
             Return::Ladder => rung,
             Return::Restart => {
-                rung.max(self.seed.between(self.losses, 1, RESTART_SPREAD.0, RESTART_SPREAD.1))
+                rung.max(
+                    self.seed
+                        .between(self.losses, 1, RESTART_SPREAD.0, RESTART_SPREAD.1),
+                )
             }
             Return::Slow => rung.max(limits.reconnect_slow),
             Return::Never => {
@@ -212,7 +221,9 @@ impl Link {
             }
         };
         out.push(Action::Note(Note::Link(LinkNote::Waiting { wait })));
-        self.phase = Phase::Waiting { until: now.after(wait) };
+        self.phase = Phase::Waiting {
+            until: now.after(wait),
+        };
     }
 
     /// Nothing is dialed any more.
@@ -231,9 +242,15 @@ impl Link {
             return false;
         }
         let conn = self.next.take();
-        self.phase = Phase::Dialing { conn, since: now.time() };
+        self.phase = Phase::Dialing {
+            conn,
+            since: now.time(),
+        };
         out.push(Action::Note(Note::Link(LinkNote::Dialing)));
-        out.push(Action::Connect { conn, url: Arc::clone(&self.url) });
+        out.push(Action::Connect {
+            conn,
+            url: Arc::clone(&self.url),
+        });
         true
     }
 
@@ -245,9 +262,9 @@ impl Link {
         out: &mut Vec<Action>,
     ) -> Option<CloseCause> {
         match &mut self.phase {
-            Phase::Dialing { since, .. } => {
-                now.reached(since.after(limits.dial), Why::Dial).then_some(CloseCause::DialLimit)
-            }
+            Phase::Dialing { since, .. } => now
+                .reached(since.after(limits.dial), Why::Dial)
+                .then_some(CloseCause::DialLimit),
             Phase::Open(open) => open.liveness(limits, &mut self.ladder, now, out),
             Phase::Idle | Phase::Waiting { .. } | Phase::Stopped => None,
         }
@@ -271,7 +288,10 @@ impl Open {
         }
         let Some(ping) = self.ping else {
             if now.reached(self.heard.after(limits.ping_after), Why::Ping) {
-                self.ping = Some(Ping { sent: now.time(), again: false });
+                self.ping = Some(Ping {
+                    sent: now.time(),
+                    again: false,
+                });
                 out.push(Action::Ping { conn: self.conn });
                 now.reached(now.time().after(limits.pong), Why::Pong);
             }
@@ -281,10 +301,14 @@ impl Open {
         if !now.reached(limit, Why::Pong) {
             return None;
         }
-        if ping.again || now.time().saturating_since(limit) < SLEPT {
+        let slept = now.reached(limit.after(SLEPT), Why::Pong);
+        if ping.again || !slept {
             return Some(CloseCause::Silent);
         }
-        self.ping = Some(Ping { sent: now.time(), again: true });
+        self.ping = Some(Ping {
+            sent: now.time(),
+            again: true,
+        });
         out.push(Action::Ping { conn: self.conn });
         now.reached(now.time().after(limits.pong), Why::Pong);
         None

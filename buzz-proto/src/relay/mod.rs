@@ -25,7 +25,7 @@ pub use config::{Channels, Config, Limits};
 pub use interface::*;
 pub(crate) use room::Room;
 
-use crate::config::{Consumer, ConfigError};
+use crate::config::{ConfigError, Consumer};
 use crate::dedup::Seen;
 use crate::ids::{ConnId, PubKey, Ticket, WriteId};
 use crate::note::{LinkNote, Note, StaleWhat};
@@ -218,7 +218,9 @@ impl Relay {
             Input::Connected { conn, date } => self.connected(conn, date, now, out),
             Input::ConnectFailed { conn, cause } => self.connect_failed(conn, cause, now, out),
             Input::Closed { conn, code } => self.closed(conn, code, now, out),
-            Input::Frame { conn, text } => self.frame(conn, &text, now, quotas, out),
+            Input::Frame { conn, text } => {
+                self.frame(conn, &text, &mut frames::Context { now, quotas, out })
+            }
             Input::Pong { conn } | Input::Pinged { conn } => {
                 if !self.link.heard(conn, now) {
                     out.push(stale(StaleWhat::Connection));
@@ -294,7 +296,9 @@ impl Relay {
         now: MonoTime,
         out: &mut Vec<Action>,
     ) -> bool {
-        let Some(conn) = self.link.current() else { return false };
+        let Some(conn) = self.link.current() else {
+            return false;
+        };
         out.push(Action::Note(Note::Link(LinkNote::Closed { cause })));
         out.push(Action::Close { conn, cause });
         self.lose(back, now, out);

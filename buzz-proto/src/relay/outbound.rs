@@ -11,8 +11,8 @@ use bytes::Bytes;
 
 use super::{Action, Limits, Receipt};
 use crate::gate::{Generation, Refusal};
-use crate::quotas::Quotas;
 use crate::ids::{EventId, Ticket, WriteId};
+use crate::quotas::Quotas;
 use crate::time::{MonoTime, Now, Why};
 use crate::wire::{self, Event, Reason};
 
@@ -30,8 +30,14 @@ struct Row {
 
 #[derive(Clone, Debug)]
 enum Phase {
-    Waiting { frame: Bytes },
-    Sent { write: WriteId, since: MonoTime, stamp: MessageStamp },
+    Waiting {
+        frame: Bytes,
+    },
+    Sent {
+        write: WriteId,
+        since: MonoTime,
+        stamp: MessageStamp,
+    },
     /// Its receipt is due.
     Done(Receipt),
 }
@@ -55,13 +61,19 @@ impl MessageStamp {
         }
         let operations = quotas.operations.start(now)?;
         let messages = quotas.messages.start(now)?;
-        Some(Self { operations, messages })
+        Some(Self {
+            operations,
+            messages,
+        })
     }
 
     /// The stamp of what is sent now.
     pub(super) const fn present(quotas: &Quotas) -> Self {
         let operations = quotas.operations.generation();
-        Self { operations, messages: quotas.messages.generation() }
+        Self {
+            operations,
+            messages: quotas.messages.generation(),
+        }
     }
 
     /// The EVENT was refused because there were too many.
@@ -94,9 +106,12 @@ impl Outbound {
     /// Takes an event; one that cannot be taken is answered at once.
     pub(super) fn push(&mut self, ticket: Ticket, raw: &Bytes, live: bool, limits: &Limits) {
         let (id, phase) = match Event::decode(raw.clone()) {
-            Ok(event) if live && self.rows.len() < limits.outbound_max as usize => {
-                (event.id(), Phase::Waiting { frame: wire::event(event.raw()) })
-            }
+            Ok(event) if live && self.rows.len() < limits.outbound_max as usize => (
+                event.id(),
+                Phase::Waiting {
+                    frame: wire::event(event.raw()),
+                },
+            ),
             Ok(event) => (event.id(), Phase::Done(Receipt::NotSent)),
             Err(_) => (EventId([0; 32]), Phase::Done(Receipt::NotSent)),
         };
@@ -114,8 +129,13 @@ impl Outbound {
         accepted: bool,
         reason: Reason,
     ) -> Option<MessageStamp> {
-        let sent = self.rows.iter_mut().find(|row| row.id == id && row.phase.is_sent())?;
-        let Phase::Sent { stamp, .. } = sent.phase else { return None };
+        let sent = self
+            .rows
+            .iter_mut()
+            .find(|row| row.id == id && row.phase.is_sent())?;
+        let Phase::Sent { stamp, .. } = sent.phase else {
+            return None;
+        };
         sent.phase = Phase::Done(Receipt::Answered { accepted, reason });
         Some(stamp)
     }
@@ -164,7 +184,11 @@ impl Outbound {
         let row = self.rows.iter_mut().find(|row| row.phase.is_waiting())?;
         let stamp = MessageStamp::start(quotas, now)?;
         let write = writes.take();
-        let phase = Phase::Sent { write, since: now.time(), stamp };
+        let phase = Phase::Sent {
+            write,
+            since: now.time(),
+            stamp,
+        };
         let Phase::Waiting { frame } = core::mem::replace(&mut row.phase, phase) else {
             return None;
         };
@@ -185,7 +209,10 @@ impl Outbound {
                 }
                 Phase::Done(receipt) => receipt.clone(),
             };
-            out.push(Action::Receipt { ticket: row.ticket, receipt });
+            out.push(Action::Receipt {
+                ticket: row.ticket,
+                receipt,
+            });
             false
         });
         self.rows.len() != before

@@ -16,20 +16,44 @@ pub(crate) struct Room {
 #[derive(Clone, Debug)]
 enum Policy {
     /// One queue of so many slots, whose taker counts what it has taken.
-    Slots { slots: u64, delivered: u64, taken: u64 },
+    Slots {
+        slots: u64,
+        delivered: u64,
+        taken: u64,
+    },
     /// A queue with a cap of its own for each subscription and one for all.
-    Queues { each: u32, all: u32, held: BTreeMap<Sub, u32>, total: u32 },
+    Queues {
+        each: u32,
+        all: u32,
+        held: BTreeMap<Sub, u32>,
+        total: u32,
+    },
 }
 
 impl Room {
     pub(crate) fn slots(slots: u32) -> Self {
-        let policy = Policy::Slots { slots: u64::from(slots), delivered: 0, taken: 0 };
-        Self { policy, gone: false }
+        let policy = Policy::Slots {
+            slots: u64::from(slots),
+            delivered: 0,
+            taken: 0,
+        };
+        Self {
+            policy,
+            gone: false,
+        }
     }
 
     pub(crate) const fn queues(each: u32, all: u32) -> Self {
-        let policy = Policy::Queues { each, all, held: BTreeMap::new(), total: 0 };
-        Self { policy, gone: false }
+        let policy = Policy::Queues {
+            each,
+            all,
+            held: BTreeMap::new(),
+            total: 0,
+        };
+        Self {
+            policy,
+            gone: false,
+        }
     }
 
     /// The consumer takes nothing more.
@@ -47,12 +71,21 @@ impl Room {
             return false;
         }
         match &mut self.policy {
-            Policy::Slots { slots, delivered, taken } => {
+            Policy::Slots {
+                slots,
+                delivered,
+                taken,
+            } => {
                 let free = delivered.saturating_sub(*taken) < *slots;
                 *delivered = delivered.saturating_add(u64::from(free));
                 free
             }
-            Policy::Queues { each, all, held, total } => {
+            Policy::Queues {
+                each,
+                all,
+                held,
+                total,
+            } => {
                 let own = held.entry(sub).or_default();
                 let free = *own < *each && *total < *all;
                 *own = own.saturating_add(u32::from(free));
@@ -66,15 +99,21 @@ impl Room {
     /// is corrected.
     pub(super) fn taken(&mut self, count: u64) {
         match &mut self.policy {
-            Policy::Slots { delivered, taken, .. } => *taken = count.clamp(*taken, *delivered),
+            Policy::Slots {
+                delivered, taken, ..
+            } => *taken = count.clamp(*taken, *delivered),
             Policy::Queues { .. } => {}
         }
     }
 
     /// So many events of `sub` have left their queue.
     pub(super) fn left(&mut self, sub: Sub, count: u32) {
-        let Policy::Queues { held, total, .. } = &mut self.policy else { return };
-        let Some(own) = held.get_mut(&sub) else { return };
+        let Policy::Queues { held, total, .. } = &mut self.policy else {
+            return;
+        };
+        let Some(own) = held.get_mut(&sub) else {
+            return;
+        };
         let count = count.min(*own);
         *own = own.saturating_sub(count);
         *total = total.saturating_sub(count);

@@ -47,11 +47,20 @@ pub(super) struct Roster {
 #[derive(Clone, Debug)]
 enum Phase {
     /// The next read is due then; at once when that is nothing.
-    Idle { next: Option<MonoTime> },
-    Members { call: Call },
+    Idle {
+        next: Option<MonoTime>,
+    },
+    Members {
+        call: Call,
+    },
     /// What the channels are is asked next.
-    Describe { members: Vec<ChannelId> },
-    Metadata { call: Call, members: Vec<ChannelId> },
+    Describe {
+        members: Vec<ChannelId>,
+    },
+    Metadata {
+        call: Call,
+        members: Vec<ChannelId>,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,10 +81,19 @@ struct Row {
 /// What a notice or a read changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    Joined { channel: ChannelId, kind: ChannelKind, floor: Option<UnixTime> },
+    Joined {
+        channel: ChannelId,
+        kind: ChannelKind,
+        floor: Option<UnixTime>,
+    },
     /// Known before; its kind may have changed.
-    Seen { channel: ChannelId, kind: ChannelKind },
-    Left { channel: ChannelId },
+    Seen {
+        channel: ChannelId,
+        kind: ChannelKind,
+    },
+    Left {
+        channel: ChannelId,
+    },
 }
 
 impl Roster {
@@ -106,15 +124,34 @@ impl Roster {
             let floor = Some(dated.before(NOTICE_LOOK_BACK));
             let Some(row) = known else {
                 let kind = ChannelKind::Direct;
-                self.rows.insert(channel, Row { kind, misses: 0, added: Some(dated) });
+                self.rows.insert(
+                    channel,
+                    Row {
+                        kind,
+                        misses: 0,
+                        added: Some(dated),
+                    },
+                );
                 self.hasten();
-                return Some(Change::Joined { channel, kind, floor });
+                return Some(Change::Joined {
+                    channel,
+                    kind,
+                    floor,
+                });
             };
             row.added = row.added.max(Some(dated));
             row.misses = 0;
-            return Some(Change::Joined { channel, kind: row.kind, floor });
+            return Some(Change::Joined {
+                channel,
+                kind: row.kind,
+                floor,
+            });
         }
-        let newer = self.rows.get(&channel)?.added.is_none_or(|added| dated > added);
+        let newer = self
+            .rows
+            .get(&channel)?
+            .added
+            .is_none_or(|added| dated > added);
         if event.kind() != MEMBER_REMOVED || !newer {
             self.hasten();
             return None;
@@ -136,14 +173,29 @@ impl Roster {
                 if !next.is_none_or(|next| now.reached(next, Why::Roster)) {
                     return false;
                 }
-                Filter { mention: Some(self.me), ..of_kind(MEMBERS) }
+                Filter {
+                    mention: Some(self.me),
+                    ..of_kind(MEMBERS)
+                }
             }
-            Phase::Describe { members } => Filter { d: members.clone(), ..of_kind(METADATA) },
+            Phase::Describe { members } => Filter {
+                d: members.clone(),
+                ..of_kind(METADATA)
+            },
             Phase::Members { .. } | Phase::Metadata { .. } => return false,
         };
-        let Some(sent) = quotas.http.start(now) else { return false };
-        let call = Call { ticket: tickets.take(), since: now.time(), sent };
-        out.push(Action::Query { ticket: call.ticket, body: wire::query(&[filter]) });
+        let Some(sent) = quotas.http.start(now) else {
+            return false;
+        };
+        let call = Call {
+            ticket: tickets.take(),
+            since: now.time(),
+            sent,
+        };
+        out.push(Action::Query {
+            ticket: call.ticket,
+            body: wire::query(&[filter]),
+        });
         self.phase = match core::mem::replace(&mut self.phase, Phase::Idle { next: None }) {
             Phase::Describe { members } => Phase::Metadata { call, members },
             Phase::Idle { .. } | Phase::Members { .. } | Phase::Metadata { .. } => {
@@ -177,7 +229,9 @@ impl Roster {
         if let Some(call) = self.call() {
             quotas.http.fail(None, call.sent, now);
         }
-        self.phase = Phase::Idle { next: Some(now.after(RETRY)) };
+        self.phase = Phase::Idle {
+            next: Some(now.after(RETRY)),
+        };
     }
 
     /// The call was answered. Gives the events of a good answer.
@@ -195,9 +249,13 @@ impl Roster {
         } else {
             quotas.http.succeed(call.sent);
         }
-        let events = (answer.status == 200).then(|| read_events(&answer.body, limits)).flatten();
+        let events = (answer.status == 200)
+            .then(|| read_events(&answer.body, limits))
+            .flatten();
         if events.is_none() {
-            self.phase = Phase::Idle { next: Some(now.after(RETRY)) };
+            self.phase = Phase::Idle {
+                next: Some(now.after(RETRY)),
+            };
         }
         events
     }
@@ -210,12 +268,16 @@ impl Roster {
         limits: &Limits,
         now: MonoTime,
     ) -> Vec<Change> {
-        let idle = Phase::Idle { next: Some(now.after(self.pause(limits))) };
+        let idle = Phase::Idle {
+            next: Some(now.after(self.pause(limits))),
+        };
         let members = match core::mem::replace(&mut self.phase, idle) {
             Phase::Members { .. } => {
                 let me = self.me;
-                let members: Vec<_> =
-                    events.iter().filter_map(|event| membership(event, me)).collect();
+                let members: Vec<_> = events
+                    .iter()
+                    .filter_map(|event| membership(event, me))
+                    .collect();
                 if !members.is_empty() {
                     self.phase = Phase::Describe { members };
                     return Vec::new();
@@ -248,13 +310,31 @@ impl Roster {
                 Some(Metadata::Archived) | None => ChannelKind::Direct,
             };
             let channel = *channel;
-            let known = self.rows.insert(channel, Row { kind, misses: 0, added: None });
+            let known = self.rows.insert(
+                channel,
+                Row {
+                    kind,
+                    misses: 0,
+                    added: None,
+                },
+            );
             let Some(known) = known else {
                 let floor = self.complete.map(|read| read.before(NOTICE_LOOK_BACK));
-                changes.push(Change::Joined { channel, kind, floor });
+                changes.push(Change::Joined {
+                    channel,
+                    kind,
+                    floor,
+                });
                 continue;
             };
-            self.rows.insert(channel, Row { kind, misses: 0, ..known });
+            self.rows.insert(
+                channel,
+                Row {
+                    kind,
+                    misses: 0,
+                    ..known
+                },
+            );
             changes.push(Change::Seen { channel, kind });
         }
         let present = |channel: &ChannelId| {
@@ -277,7 +357,10 @@ impl Roster {
     /// Between two reads: the interval, a fifth more or less.
     fn pause(&self, limits: &Limits) -> Duration {
         let fifth = limits.sweep.checked_div(5).unwrap_or_default();
-        let (low, high) = (limits.sweep.saturating_sub(fifth), limits.sweep.saturating_add(fifth));
+        let (low, high) = (
+            limits.sweep.saturating_sub(fifth),
+            limits.sweep.saturating_add(fifth),
+        );
         self.seed.between(self.reads, 0, low, high)
     }
 
@@ -297,7 +380,10 @@ enum Metadata {
 }
 
 fn of_kind(kind: u32) -> Filter {
-    Filter { kinds: [kind].into_iter().collect(), ..Filter::default() }
+    Filter {
+        kinds: [kind].into_iter().collect(),
+        ..Filter::default()
+    }
 }
 
 /// Statuses that ask for less traffic, or tell of a relay in trouble.
@@ -341,5 +427,10 @@ fn metadata(event: &Event) -> Option<(ChannelId, Metadata)> {
 }
 
 fn described_channel(event: &Event) -> Option<ChannelId> {
-    event.tags().find(|tag| tag.name() == "d")?.value(1)?.parse().ok()
+    event
+        .tags()
+        .find(|tag| tag.name() == "d")?
+        .value(1)?
+        .parse()
+        .ok()
 }

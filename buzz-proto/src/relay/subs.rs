@@ -5,6 +5,7 @@
 //! has a deadline. A request is confirmed by its EOSE. Its wire name is never used twice, so that
 //! frames of an older request cannot be taken for those of a newer one.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -54,7 +55,7 @@ pub(super) struct Row {
 #[derive(Clone, Debug)]
 enum Phase {
     Wanted,
-    Requested(Request),
+    Requested(Box<Request>),
     Live { n: u64 },
     Waiting { until: MonoTime },
     Refused,
@@ -95,7 +96,10 @@ pub(super) enum Origin {
 pub(super) enum History {
     Whole,
     /// It may hold more than was asked for: what is older than `to` may be missing.
-    Cut { from: UnixTime, to: UnixTime },
+    Cut {
+        from: UnixTime,
+        to: UnixTime,
+    },
 }
 
 /// How a refused request goes on.
@@ -111,7 +115,12 @@ pub(super) enum Retry {
 
 impl Subs {
     pub(super) const fn new() -> Self {
-        Self { rows: BTreeMap::new(), next: 1, strays: BTreeMap::new(), expiries: 0 }
+        Self {
+            rows: BTreeMap::new(),
+            next: 1,
+            strays: BTreeMap::new(),
+            expiries: 0,
+        }
     }
 
     pub(super) fn contains(&self, sub: Sub) -> bool {
@@ -123,7 +132,10 @@ impl Subs {
     }
 
     pub(super) fn live_count(&self) -> usize {
-        self.rows.values().filter(|row| matches!(row.phase, Phase::Live { .. })).count()
+        self.rows
+            .values()
+            .filter(|row| matches!(row.phase, Phase::Live { .. }))
+            .count()
     }
 
     /// Keeps a subscription from now on; a known one that the relay refused is asked again.
@@ -150,7 +162,9 @@ impl Subs {
 
     /// Lets a subscription go. False when there is none.
     pub(super) fn forget(&mut self, sub: Sub) -> bool {
-        let Some(row) = self.rows.remove(&sub) else { return false };
+        let Some(row) = self.rows.remove(&sub) else {
+            return false;
+        };
         self.supersede(row.phase.name(sub));
         true
     }
@@ -192,7 +206,9 @@ impl Subs {
 
     /// The roster still names the channel of a refused subscription: it is asked once more.
     pub(super) fn question(&mut self, sub: Sub) {
-        let Some(row) = self.rows.get_mut(&sub) else { return };
+        let Some(row) = self.rows.get_mut(&sub) else {
+            return;
+        };
         if matches!(row.phase, Phase::Refused) && !row.questioned {
             row.questioned = true;
             row.phase = Phase::Wanted;
@@ -224,14 +240,20 @@ impl Subs {
         if self.strays.len() >= STRAYS_MAX && !self.strays.contains_key(&n) {
             self.strays.pop_first();
         }
-        let fresh = || Stray { name: name.clone(), due: false, closed: None };
+        let fresh = || Stray {
+            name: name.clone(),
+            due: false,
+            closed: None,
+        };
         self.strays.entry(n).or_insert_with(fresh).due = true;
         Some(Origin::Superseded)
     }
 
     /// Whether an event is one that its request asked for.
     pub(super) fn matches(&self, sub: Sub, me: PubKey, event: &Event) -> bool {
-        let Some(row) = self.rows.get(&sub) else { return false };
+        let Some(row) = self.rows.get(&sub) else {
+            return false;
+        };
         match &row.phase {
             Phase::Requested(request) => request.filter.matches(event),
             Phase::Live { .. } | Phase::Wanted | Phase::Waiting { .. } | Phase::Refused => {
@@ -242,16 +264,26 @@ impl Subs {
 
     /// Counts an event towards the history of a request that has not ended.
     pub(super) fn brought(&mut self, sub: Sub, created_at: UnixTime, known: bool) {
-        let Some(row) = self.rows.get_mut(&sub) else { return };
-        let Phase::Requested(request) = &mut row.phase else { return };
+        let Some(row) = self.rows.get_mut(&sub) else {
+            return;
+        };
+        let Phase::Requested(request) = &mut row.phase else {
+            return;
+        };
         request.brought = request.brought.saturating_add(1);
         request.overlaps |= known;
-        request.oldest = Some(request.oldest.map_or(created_at, |oldest| oldest.min(created_at)));
+        request.oldest = Some(
+            request
+                .oldest
+                .map_or(created_at, |oldest| oldest.min(created_at)),
+        );
     }
 
     /// Whether an event is older than what is owed, and not brought live.
     pub(super) fn precedes_floor(&self, sub: Sub, created_at: UnixTime) -> bool {
-        let Some(row) = self.rows.get(&sub) else { return false };
+        let Some(row) = self.rows.get(&sub) else {
+            return false;
+        };
         let first_read = row.received.is_none() && matches!(row.phase, Phase::Requested(_));
         first_read && row.floor.is_none_or(|floor| created_at < floor)
     }
@@ -259,18 +291,25 @@ impl Subs {
     /// The history of a request has ended. Nothing when it had ended before.
     pub(super) fn confirmed(&mut self, sub: Sub, limits: &Limits) -> Option<History> {
         let row = self.rows.get_mut(&sub)?;
-        let Phase::Requested(request) = &row.phase else { return None };
+        let Phase::Requested(request) = &row.phase else {
+            return None;
+        };
         let begun = request.begun;
         let floor = row.received.or(row.floor);
         let cut = match (request.oldest, floor) {
             (Some(oldest), Some(floor)) if request.brought >= limits.page && !request.overlaps => {
-                (oldest > floor).then_some(History::Cut { from: floor, to: oldest })
+                (oldest > floor).then_some(History::Cut {
+                    from: floor,
+                    to: oldest,
+                })
             }
             (Some(_), Some(_) | None) | (None, _) => None,
         };
         let n = request.n;
         row.phase = Phase::Live { n };
-        row.received = begun.map(|begun| begun.before(limits.drift)).or(row.received);
+        row.received = begun
+            .map(|begun| begun.before(limits.drift))
+            .or(row.received);
         row.confirmations = 0;
         row.questioned = false;
         row.ladder.reset();
@@ -280,11 +319,15 @@ impl Subs {
 
     /// The relay ended or refused the current request.
     pub(super) fn refused(&mut self, sub: Sub, retry: Retry, now: MonoTime) {
-        let Some(row) = self.rows.get_mut(&sub) else { return };
+        let Some(row) = self.rows.get_mut(&sub) else {
+            return;
+        };
         self.expiries = 0;
         row.phase = match retry {
             Retry::Gate => Phase::Wanted,
-            Retry::Later => Phase::Waiting { until: now.after(row.ladder.climb()) },
+            Retry::Later => Phase::Waiting {
+                until: now.after(row.ladder.climb()),
+            },
             Retry::Never => Phase::Refused,
         };
     }
@@ -319,13 +362,18 @@ impl Subs {
 
     /// How many requests have neither EOSE nor CLOSED.
     pub(super) fn unanswered(&self) -> usize {
-        self.rows.values().filter(|row| matches!(row.phase, Phase::Requested(_))).count()
+        self.rows
+            .values()
+            .filter(|row| matches!(row.phase, Phase::Requested(_)))
+            .count()
     }
 
     /// A CLOSE that is due.
     pub(super) fn stray(&mut self, now: &mut Now) -> Option<SubName> {
         for stray in self.strays.values_mut().filter(|stray| stray.due) {
-            let open = stray.closed.is_none_or(|at| now.reached(at.after(STRAY_WAIT), Why::Resubscribe));
+            let open = stray
+                .closed
+                .is_none_or(|at| now.reached(at.after(STRAY_WAIT), Why::Resubscribe));
             if open {
                 stray.due = false;
                 stray.closed = Some(now.time());
@@ -336,7 +384,7 @@ impl Subs {
     }
 
     /// The next subscription to be asked for, membership first.
-    pub(super) fn next(&mut self, now: &mut Now) -> Option<Sub> {
+    pub(super) fn next(&self, now: &mut Now) -> Option<Sub> {
         self.rows.iter().find_map(|(sub, row)| {
             let due = match row.phase {
                 Phase::Wanted => true,
@@ -362,9 +410,11 @@ impl Subs {
         if row.floor.is_none() {
             row.floor = relay_time;
         }
-        let since = row.received.or_else(|| row.floor.map(|floor| floor.before(limits.drift)));
+        let since = row
+            .received
+            .or_else(|| row.floor.map(|floor| floor.before(limits.drift)));
         let filter = row.filter(sub, me, relay_time.and(since), Some(limits.page));
-        row.phase = Phase::Requested(Request {
+        row.phase = Phase::Requested(Box::new(Request {
             n,
             write,
             stamp,
@@ -374,14 +424,17 @@ impl Subs {
             overlaps: false,
             oldest: None,
             filter: filter.clone(),
-        });
+        }));
         Some((name(sub, n), filter))
     }
 
     /// A request whose confirmation is overdue; it is asked anew. The second value says that the
     /// relay does not listen to this socket.
     pub(super) fn expired(&mut self, limits: &Limits, now: &mut Now) -> Option<(Sub, bool)> {
-        let (sub, row) = self.rows.iter_mut().find(|(_, row)| row.is_overdue(limits, now))?;
+        let (sub, row) = self
+            .rows
+            .iter_mut()
+            .find(|(_, row)| row.is_overdue(limits, now))?;
         let (sub, superseded) = (*sub, row.phase.name(*sub));
         row.confirmations = row.confirmations.saturating_add(1);
         row.phase = Phase::Wanted;
@@ -396,19 +449,24 @@ impl Subs {
         if self.strays.len() >= STRAYS_MAX {
             self.strays.pop_first();
         }
-        self.strays.insert(n, Stray { name, due: true, closed: None });
+        self.strays.insert(
+            n,
+            Stray {
+                name,
+                due: true,
+                closed: None,
+            },
+        );
     }
 }
 
 impl Row {
-    fn filter(
-        &self,
-        sub: Sub,
-        me: PubKey,
-        since: Option<UnixTime>,
-        limit: Option<u32>,
-    ) -> Filter {
-        let base = Filter { since, limit, ..Filter::default() };
+    fn filter(&self, sub: Sub, me: PubKey, since: Option<UnixTime>, limit: Option<u32>) -> Filter {
+        let base = Filter {
+            since,
+            limit,
+            ..Filter::default()
+        };
         match sub {
             Sub::Membership => Filter {
                 kinds: [MEMBER_ADDED, MEMBER_REMOVED].into_iter().collect(),
@@ -425,11 +483,17 @@ impl Row {
     }
 
     fn is_overdue(&self, limits: &Limits, now: &mut Now) -> bool {
-        let Phase::Requested(Request { written: Some(written), .. }) = self.phase else {
+        let Phase::Requested(request) = &self.phase else {
+            return false;
+        };
+        let Some(written) = request.written else {
             return false;
         };
         let doublings = 1_u32.checked_shl(self.confirmations).unwrap_or(u32::MAX);
-        let limit = limits.confirmation.saturating_mul(doublings).min(limits.confirmation_top);
+        let limit = limits
+            .confirmation
+            .saturating_mul(doublings)
+            .min(limits.confirmation_top);
         now.reached(written.after(limit), Why::Confirmation)
     }
 }

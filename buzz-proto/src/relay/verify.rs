@@ -72,12 +72,18 @@ impl Pending {
         let bytes = self.bytes.saturating_add(event.raw().len());
         let bytes_max = usize::try_from(limits.verify_bytes_max).unwrap_or(usize::MAX);
         if self.len >= limits.verify_max as usize || bytes > bytes_max {
-            return Err(Full { created_at: event.created_at() });
+            return Err(Full {
+                created_at: event.created_at(),
+            });
         }
         self.len = self.len.saturating_add(1);
         self.bytes = bytes;
         self.unasked = self.unasked.saturating_add(1);
-        self.lanes.entry(sub).or_default().push_back(Row { event, owed, phase: Phase::Waiting });
+        self.lanes.entry(sub).or_default().push_back(Row {
+            event,
+            owed,
+            phase: Phase::Waiting,
+        });
         Ok(())
     }
 
@@ -87,11 +93,17 @@ impl Pending {
 
     /// A verdict came. False when it is not awaited.
     pub(super) fn verified(&mut self, ticket: Ticket, genuine: bool) -> bool {
-        let Some(sub) = self.asked.remove(&ticket) else { return false };
+        let Some(sub) = self.asked.remove(&ticket) else {
+            return false;
+        };
         let rows = self.lanes.get_mut(&sub).into_iter().flatten();
         for row in rows {
             if matches!(row.phase, Phase::Asked { ticket: asked, .. } if asked == ticket) {
-                row.phase = if genuine { Phase::Genuine } else { Phase::Forged };
+                row.phase = if genuine {
+                    Phase::Genuine
+                } else {
+                    Phase::Forged
+                };
                 return true;
             }
         }
@@ -99,7 +111,12 @@ impl Pending {
     }
 
     /// Asks for every verdict not yet asked for. True when it did.
-    pub(super) fn ask(&mut self, tickets: &mut Ticket, now: MonoTime, out: &mut Vec<Action>) -> bool {
+    pub(super) fn ask(
+        &mut self,
+        tickets: &mut Ticket,
+        now: MonoTime,
+        out: &mut Vec<Action>,
+    ) -> bool {
         if self.unasked == 0 {
             return false;
         }
@@ -108,7 +125,10 @@ impl Pending {
                 let ticket = tickets.take();
                 row.phase = Phase::Asked { ticket, since: now };
                 self.asked.insert(ticket, *sub);
-                out.push(Action::Verify { ticket, event: row.event.clone() });
+                out.push(Action::Verify {
+                    ticket,
+                    event: row.event.clone(),
+                });
             }
         }
         self.unasked = 0;
@@ -119,7 +139,7 @@ impl Pending {
     pub(super) fn next(&mut self, limits: &Limits, now: &mut Now) -> Option<Checked> {
         let lanes = self.lanes.iter_mut();
         let (sub, lane, verdict) = lanes.into_iter().find_map(|(sub, lane)| {
-            let verdict = lane.front_mut()?.verdict(limits, now)?;
+            let verdict = lane.front()?.verdict(limits, now)?;
             Some((*sub, lane, verdict))
         })?;
         let row = lane.pop_front()?;
@@ -131,18 +151,23 @@ impl Pending {
         }
         self.len = self.len.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(row.event.raw().len());
-        Some(Checked { sub, event: row.event, owed: row.owed, verdict })
+        Some(Checked {
+            sub,
+            event: row.event,
+            owed: row.owed,
+            verdict,
+        })
     }
 }
 
 impl Row {
-    fn verdict(&mut self, limits: &Limits, now: &mut Now) -> Option<Verdict> {
+    fn verdict(&self, limits: &Limits, now: &mut Now) -> Option<Verdict> {
         match self.phase {
             Phase::Genuine => Some(Verdict::Genuine),
             Phase::Forged => Some(Verdict::Forged),
-            Phase::Asked { since, .. } => {
-                now.reached(since.after(limits.verify), Why::Verify).then_some(Verdict::Unanswered)
-            }
+            Phase::Asked { since, .. } => now
+                .reached(since.after(limits.verify), Why::Verify)
+                .then_some(Verdict::Unanswered),
             Phase::Waiting => None,
         }
     }

@@ -158,12 +158,19 @@ impl Config {
             ("schedule.limits.batch_max", limits.batch_max),
             ("schedule.limits.channel_max", limits.channel_max),
             ("schedule.limits.total_max", limits.total_max),
-            ("schedule.limits.sessions_max", u32::from(limits.sessions_max)),
+            (
+                "schedule.limits.sessions_max",
+                u32::from(limits.sessions_max),
+            ),
             ("schedule.limits.parts_max", u32::from(limits.parts_max)),
         ] {
             at_least(setting, u64::from(value), 1)?;
         }
-        at_least("schedule.limits.message_bytes_max", u64::from(limits.message_bytes_max), 256)?;
+        at_least(
+            "schedule.limits.message_bytes_max",
+            u64::from(limits.message_bytes_max),
+            256,
+        )?;
         for (setting, span) in [
             ("schedule.limits.start", limits.start),
             ("schedule.limits.session_open", limits.session_open),

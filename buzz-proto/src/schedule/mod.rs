@@ -37,7 +37,7 @@ use self::pool::Pool;
 use self::queue::Queue;
 use self::turn::Turn;
 use crate::config::ConfigError;
-use crate::ids::{ChannelId, PubKey, TurnId};
+use crate::ids::{ChannelId, JobId, PubKey, TurnId};
 use crate::note::{Note, StaleWhat};
 use crate::relay::ChannelKind;
 use crate::seed::Seed;
@@ -76,6 +76,13 @@ pub struct View {
     pub sessions: usize,
     /// Whether it has ended: it starts nothing any more.
     pub is_ended: bool,
+}
+
+/// The jobs that a scheduler submits have the upper half of the numbers; the application's have the
+/// lower.
+#[must_use]
+pub const fn is_own_job(job: JobId) -> bool {
+    job.0 >> 63 == 1
 }
 
 impl Scheduler {

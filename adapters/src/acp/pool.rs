@@ -1,0 +1,156 @@
+//! One process for each worker.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use buzz_proto::ids::TurnId;
+use buzz_proto::schedule::{
+    Action, DownCause, Input, OpenCause, Scope, Session, SessionRef, WorkerId,
+};
+use buzz_proto::wire::{Event, Excerpt};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::task::AbortHandle;
+
+use super::process::{self, Command};
+use super::session::{Order, Turn};
+use super::{AcpSettings, Facts, Workers};
+
+/// Workers as child processes on a tokio runtime.
+///
+/// Dropping it kills every process group at once; to end workers gently, order `Kill` for each and
+/// await `WorkerDown`.
+pub struct AcpPool {
+    settings: Arc<AcpSettings>,
+    runtime: Handle,
+    facts: Facts,
+    workers: BTreeMap<WorkerId, Row>,
+}
+
+struct Row {
+    orders: UnboundedSender<Command>,
+    task: AbortHandle,
+    /// The turn it was last given.
+    turn: Option<TurnId>,
+}
+
+impl AcpPool {
+    /// A pool without workers. `runtime` must have I/O and time enabled; `facts` is called on its
+    /// threads.
+    #[must_use]
+    pub fn new(
+        mut settings: AcpSettings,
+        runtime: Handle,
+        facts: impl Fn(Input) + Send + Sync + 'static,
+    ) -> Self {
+        // Without a current directory there is none to be relative to: the start will say so.
+        if let Ok(cwd) = std::path::absolute(&settings.cwd) {
+            settings.cwd = cwd;
+        }
+        Self {
+            settings: Arc::new(settings),
+            runtime,
+            facts: Arc::new(facts),
+            workers: BTreeMap::new(),
+        }
+    }
+
+    fn spawn(&mut self, worker: WorkerId) {
+        self.workers.retain(|_, row| !row.orders.is_closed());
+        let (orders, inbox) = unbounded_channel();
+        let settings = Arc::clone(&self.settings);
+        let facts = Arc::clone(&self.facts);
+        let task = self
+            .runtime
+            .spawn(process::run(worker, settings, inbox, facts))
+            .abort_handle();
+        let row = Row {
+            orders,
+            task,
+            turn: None,
+        };
+        self.workers.insert(worker, row);
+    }
+
+    fn kill(&self, worker: WorkerId) {
+        let row = self.workers.get(&worker);
+        if row.is_none_or(|row| row.orders.send(Command::Kill).is_err()) {
+            let cause = DownCause::Killed;
+            (self.facts)(Input::WorkerDown { worker, cause });
+        }
+    }
+
+    fn start(&mut self, turn: TurnId, session: Session, scope: Scope, batch: Vec<Event>) {
+        let order = Command::Order(Order::Start(Box::new(Turn {
+            turn,
+            session,
+            scope,
+            batch,
+        })));
+        let row = self.workers.get_mut(&session.reference().worker);
+        let is_taken = row.is_some_and(|row| {
+            row.turn = Some(turn);
+            row.orders.send(order).is_ok()
+        });
+        if !is_taken {
+            let text = Excerpt::new("the worker has ended");
+            let cause = OpenCause::Refused { text };
+            (self.facts)(Input::SessionFailed { turn, cause });
+        }
+    }
+
+    fn cancel(&self, turn: TurnId) {
+        // A worker that has ended said so, and that ends its turn.
+        for row in self.workers.values().filter(|row| row.turn == Some(turn)) {
+            let _ended = row.orders.send(Command::Order(Order::Cancel(turn)));
+        }
+    }
+
+    fn close(&self, session: SessionRef) {
+        if let Some(row) = self.workers.get(&session.worker) {
+            let _ended = row.orders.send(Command::Order(Order::Close(session)));
+        }
+    }
+}
+
+impl Workers for AcpPool {
+    fn perform(&mut self, action: Action) {
+        match action {
+            Action::Spawn { worker } => self.spawn(worker),
+            Action::Kill { worker } => self.kill(worker),
+            Action::Start {
+                turn,
+                session,
+                scope,
+                batch,
+            } => self.start(turn, session, scope, batch),
+            Action::CancelTurn { turn } => self.cancel(turn),
+            Action::CloseSession { session } => self.close(session),
+            Action::Left { .. }
+            | Action::Dispose { .. }
+            | Action::Publish(_)
+            | Action::ShutdownRequested
+            | Action::Ended
+            | Action::Note(_)
+            | Action::WakeAt(_) => {}
+        }
+    }
+}
+
+impl Drop for AcpPool {
+    fn drop(&mut self) {
+        for row in self.workers.values() {
+            row.task.abort();
+        }
+    }
+}
+
+impl fmt::Debug for AcpPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AcpPool")
+            .field("settings", &self.settings)
+            .field("workers", &self.workers.keys())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,475 @@
+//! One worker process: its streams, its limits of time, its end.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use buzz_proto::schedule::{DownCause, Input, WorkerId};
+use buzz_proto::time::{MonoTime, Now};
+use buzz_proto::wire::Excerpt;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::codec::{Lines, TooLong};
+use super::session::{Client, Order, Output};
+use super::stderr::Tail;
+use super::{AcpSettings, Facts};
+
+/// Reading pauses while so much waits to be written: a worker that asks and does not listen must
+/// not fill the memory.
+const WAITING_MAX: usize = 256;
+
+/// One read from a stream.
+const READ_BYTES: usize = 64 << 10;
+
+/// How long a worker that has closed a stream may take to exit by itself, and what remains in the
+/// streams of one that has exited may take to be read.
+const CLOSED_WAIT: Duration = Duration::from_secs(1);
+
+/// How long the system may take to end a process that nothing can stop.
+const REAP_MAX: Duration = Duration::from_secs(5);
+
+/// What a worker's task is told.
+#[derive(Debug)]
+pub(super) enum Command {
+    /// For the protocol.
+    Order(Order),
+    /// End the process.
+    Kill,
+}
+
+/// Starts a worker and stays with it until it is gone; `WorkerDown` is its last fact.
+pub(super) async fn run(
+    worker: WorkerId,
+    settings: Arc<AcpSettings>,
+    orders: UnboundedReceiver<Command>,
+    facts: Facts,
+) {
+    let cause = match Process::start(worker, settings, Arc::clone(&facts)) {
+        Ok(mut process) => {
+            let end = process.serve(orders).await;
+            process.end(end).await
+        }
+        Err(text) => DownCause::CannotStart { text },
+    };
+    facts(Input::WorkerDown { worker, cause });
+}
+
+struct Process {
+    /// Before the child, so that the group is killed while the child still holds its id.
+    group: Group,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    lines: Lines,
+    tail: Tail,
+    client: Client,
+    waiting: VecDeque<Output>,
+    /// Bytes of the first waiting line that are written, and since when it is being written.
+    written: usize,
+    writing_since: Option<MonoTime>,
+    epoch: Instant,
+    settings: Arc<AcpSettings>,
+    slot: u16,
+    facts: Facts,
+}
+
+/// Why a process is no longer served.
+enum End {
+    Ordered,
+    Fault(DownCause),
+    /// It closed a stream, so it is ending or broken.
+    Closed(&'static str),
+    Exited(ExitStatus),
+}
+
+/// What happened next.
+enum Happening {
+    Ordered(Option<Command>),
+    Read(io::Result<usize>),
+    Stderr(io::Result<usize>),
+    Written(io::Result<usize>),
+    Exited(io::Result<ExitStatus>),
+    Woken,
+}
+
+impl Process {
+    fn start(worker: WorkerId, settings: Arc<AcpSettings>, facts: Facts) -> Result<Self, Excerpt> {
+        let mut child = command(&settings).spawn().map_err(|error| {
+            let command = &settings.command;
+            Excerpt::new(&format!("cannot run {command:?}: {error}"))
+        })?;
+        let epoch = Instant::now();
+        let mut out = Vec::new();
+        let client = Client::new(worker, Arc::clone(&settings), MonoTime::ZERO, &mut out);
+        Ok(Self {
+            group: Group::of(&child),
+            stdin: child.stdin.take(),
+            stdout: child.stdout.take(),
+            stderr: child.stderr.take(),
+            child,
+            lines: Lines::new(settings.limits.line_bytes_max),
+            tail: Tail::default(),
+            client,
+            waiting: out.into(),
+            written: 0,
+            writing_since: None,
+            epoch,
+            settings,
+            slot: worker.slot,
+            facts,
+        })
+    }
+
+    /// Carries lines and orders until there is a reason to stop.
+    async fn serve(&mut self, mut orders: UnboundedReceiver<Command>) -> End {
+        let mut scratch = vec![0; READ_BYTES];
+        loop {
+            let mut now = Now::new(self.now());
+            let mut out = Vec::new();
+            self.client.advance(&mut now, &mut out);
+            self.waiting.extend(out);
+            if let Some(cause) = self.report() {
+                return End::Fault(cause);
+            }
+            if self.is_write_late(&mut now) {
+                let limit = self.settings.limits.write;
+                let text = format!("it does not read its input: a line waits for {limit:?}");
+                return End::Fault(broken(&text));
+            }
+            let happening = self
+                .next(&mut orders, now.wake().map(|(at, _)| at), &mut scratch)
+                .await;
+            if let Err(end) = self.take(happening, &scratch) {
+                return end;
+            }
+        }
+    }
+
+    async fn next(
+        &mut self,
+        orders: &mut UnboundedReceiver<Command>,
+        wake: Option<MonoTime>,
+        scratch: &mut [u8],
+    ) -> Happening {
+        let may_read = self.waiting.len() < WAITING_MAX;
+        let line = match self.waiting.front() {
+            Some(Output::Write(line)) => line.get(self.written..),
+            Some(Output::Fact(_) | Output::End(_)) | None => None,
+        };
+        let (stdout, stderr) = (&mut self.stdout, &mut self.stderr);
+        let wake = wake.map(|at| self.epoch + Duration::from_nanos(at.as_nanos()));
+        tokio::select! {
+            order = orders.recv() => Happening::Ordered(order),
+            read = read(stdout, self.lines.buffer()), if may_read => Happening::Read(read),
+            read = read_into(stderr, scratch) => Happening::Stderr(read),
+            written = write(&mut self.stdin, line) => Happening::Written(written),
+            status = self.child.wait() => Happening::Exited(status),
+            () = sleep_until(wake) => Happening::Woken,
+        }
+    }
+
+    fn take(&mut self, happening: Happening, scratch: &[u8]) -> Result<(), End> {
+        match happening {
+            Happening::Woken => {}
+            Happening::Ordered(Some(Command::Order(order))) => {
+                let (now, mut out) = (self.now(), Vec::new());
+                self.client.order(order, now, &mut out);
+                self.waiting.extend(out);
+            }
+            Happening::Ordered(Some(Command::Kill) | None) => return Err(End::Ordered),
+            Happening::Read(Ok(0) | Err(_)) => return Err(End::Closed("it closed its output")),
+            Happening::Read(Ok(_)) => self.read_lines().map_err(End::Fault)?,
+            Happening::Stderr(Ok(0) | Err(_)) => self.stderr = None,
+            Happening::Stderr(Ok(length)) => self.note_stderr(&scratch[..length]),
+            Happening::Written(Ok(0) | Err(_)) => return Err(End::Closed("it closed its input")),
+            Happening::Written(Ok(length)) => self.advance_write(length),
+            Happening::Exited(Ok(status)) => return Err(End::Exited(status)),
+            Happening::Exited(Err(error)) => {
+                return Err(End::Fault(broken(&format!(
+                    "it cannot be waited for: {error}"
+                ))));
+            }
+        }
+        Ok(())
+    }
+
+    fn read_lines(&mut self) -> Result<(), DownCause> {
+        let (now, mut out) = (self.now(), Vec::new());
+        let outcome = loop {
+            match self.lines.next() {
+                Ok(Some(line)) => self.client.line(&line, now, &mut out),
+                Ok(None) => break Ok(()),
+                Err(TooLong) => {
+                    let limit = self.settings.limits.line_bytes_max;
+                    break Err(broken(&format!("a line is longer than {limit} bytes")));
+                }
+            }
+        };
+        self.waiting.extend(out);
+        outcome
+    }
+
+    fn note_stderr(&mut self, bytes: &[u8]) {
+        let slot = self.slot;
+        self.tail
+            .add(bytes, |line| tracing::debug!(slot, "worker: {line}"));
+    }
+
+    /// Reports the facts that no line stands before; a cause if the worker has to end.
+    fn report(&mut self) -> Option<DownCause> {
+        loop {
+            match self.waiting.pop_front()? {
+                Output::Fact(fact) => (self.facts)(fact),
+                Output::End(cause) => return Some(cause),
+                line @ Output::Write(_) => {
+                    self.waiting.push_front(line);
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn is_write_late(&mut self, now: &mut Now) -> bool {
+        if self.waiting.is_empty() {
+            self.writing_since = None;
+            return false;
+        }
+        let since = *self.writing_since.get_or_insert(now.time());
+        let limit = since.after(self.settings.limits.write);
+        now.reached(limit, buzz_proto::time::Why::Write)
+    }
+
+    fn advance_write(&mut self, length: usize) {
+        self.written = self.written.saturating_add(length);
+        let is_whole = match self.waiting.front() {
+            Some(Output::Write(line)) => self.written >= line.len(),
+            Some(Output::Fact(_) | Output::End(_)) | None => true,
+        };
+        if is_whole {
+            self.waiting.pop_front();
+            self.written = 0;
+            self.writing_since = None;
+        }
+    }
+
+    /// Sees to it that nothing of the group is left.
+    async fn end(mut self, end: End) -> DownCause {
+        self.stdin = None;
+        let cause = match end {
+            End::Ordered => {
+                self.stop().await;
+                DownCause::Killed
+            }
+            End::Fault(cause) => {
+                self.stop().await;
+                cause
+            }
+            End::Closed(text) => match self.drain(CLOSED_WAIT).await {
+                Some(status) => self.exited(status).await,
+                None => {
+                    self.stop().await;
+                    broken(text)
+                }
+            },
+            End::Exited(status) => self.exited(status).await,
+        };
+        self.group.signal(Signal::SIGKILL);
+        self.group.disarm();
+        cause
+    }
+
+    /// The last words of a process that has ended by itself may answer a prompt, or say why.
+    async fn exited(&mut self, status: ExitStatus) -> DownCause {
+        // What it left behind could keep its streams open.
+        self.group.signal(Signal::SIGKILL);
+        let rest = async {
+            let mut buffer = vec![0; READ_BYTES];
+            while let Ok(1..) = read(&mut self.stdout, self.lines.buffer()).await {
+                if self.read_lines().is_err() {
+                    break;
+                }
+            }
+            while let Ok(length @ 1..) = read_into(&mut self.stderr, &mut buffer).await {
+                self.note_stderr(&buffer[..length]);
+            }
+        };
+        let _late = tokio::time::timeout(CLOSED_WAIT, rest).await;
+        self.report();
+        let text = self.tail.excerpt();
+        let text = match status.signal() {
+            Some(signal) => Excerpt::new(&format!("ended by signal {signal}: {text}")),
+            None => text,
+        };
+        DownCause::Exited {
+            code: status.code(),
+            text,
+        }
+    }
+
+    /// Closed input, SIGTERM, SIGKILL, each with its time.
+    async fn stop(&mut self) {
+        let step = self.settings.limits.exit_step;
+        for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+            if self.drain(step).await.is_some() {
+                return;
+            }
+            self.group.signal(signal);
+        }
+        if self.drain(REAP_MAX).await.is_none() {
+            tracing::warn!(slot = self.slot, "a worker is still there after SIGKILL");
+        }
+    }
+
+    /// Awaits the exit. What is written meanwhile is thrown away, or a full pipe could hold up the
+    /// exit.
+    async fn drain(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let mut buffers = (vec![0; READ_BYTES], vec![0; READ_BYTES]);
+        let deadline = tokio::time::Instant::now() + limit;
+        loop {
+            let happening = tokio::select! {
+                status = self.child.wait() => return status.ok(),
+                () = tokio::time::sleep_until(deadline) => return None,
+                read = read_into(&mut self.stdout, &mut buffers.0) => Happening::Read(read),
+                read = read_into(&mut self.stderr, &mut buffers.1) => Happening::Stderr(read),
+            };
+            match happening {
+                Happening::Read(Ok(0) | Err(_)) => self.stdout = None,
+                Happening::Stderr(Ok(0) | Err(_)) => self.stderr = None,
+                Happening::Stderr(Ok(length)) => self.note_stderr(&buffers.1[..length]),
+                Happening::Read(Ok(_))
+                | Happening::Ordered(_)
+                | Happening::Written(_)
+                | Happening::Exited(_)
+                | Happening::Woken => {}
+            }
+        }
+    }
+
+    fn now(&self) -> MonoTime {
+        MonoTime::ZERO.after(self.epoch.elapsed())
+    }
+}
+
+/// The process group of a worker; killed when dropped.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        let leader = child.id().and_then(|id| i32::try_from(id).ok());
+        Self(leader.map(Pid::from_raw))
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(leader) = self.0 {
+            // Nobody left to signal is what is hoped for.
+            let _nobody = killpg(leader, signal);
+        }
+    }
+
+    /// Once all are gone the id may come to belong to others.
+    const fn disarm(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::SIGKILL);
+    }
+}
+
+fn command(settings: &AcpSettings) -> tokio::process::Command {
+    // The path would otherwise be looked for in the new working directory.
+    let program = Path::new(&settings.command);
+    let absolute = (program.components().count() > 1).then(|| std::path::absolute(program));
+    let program = match absolute {
+        Some(Ok(absolute)) => absolute,
+        Some(Err(_)) | None => program.to_path_buf(),
+    };
+    let mut command = tokio::process::Command::new(program);
+    command
+        .args(&settings.args)
+        .current_dir(&settings.cwd)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    for (name, value) in std::env::vars_os() {
+        if holds_key(&name, &value) {
+            command.env_remove(name);
+        }
+    }
+    for (name, value) in &settings.env {
+        if holds_key(name, value) {
+            tracing::warn!(
+                ?name,
+                "a variable that seems to hold a key is not given to workers"
+            );
+            continue;
+        }
+        command.env(name, value);
+    }
+    command
+}
+
+/// Whether a variable looks as if it held a Nostr key or the agent's credentials.
+fn holds_key(name: &OsStr, value: &OsStr) -> bool {
+    const SECRET: &[u8] = b"nsec1";
+    let name = name.to_string_lossy().to_ascii_uppercase();
+    let value = value.as_encoded_bytes().to_ascii_lowercase();
+    name.ends_with("PRIVATE_KEY")
+        || name.ends_with("NSEC")
+        || name == "BUZZ_AUTH_TAG"
+        || value.windows(SECRET.len()).any(|part| part == SECRET)
+}
+
+async fn read(stream: &mut Option<ChildStdout>, buffer: &mut bytes::BytesMut) -> io::Result<usize> {
+    buffer.reserve(READ_BYTES);
+    match stream {
+        Some(stream) => stream.read_buf(buffer).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Never ends without a stream.
+async fn read_into<S: tokio::io::AsyncRead + Unpin>(
+    stream: &mut Option<S>,
+    buffer: &mut [u8],
+) -> io::Result<usize> {
+    match stream {
+        Some(stream) => stream.read(buffer).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Never ends without something to write.
+async fn write(stream: &mut Option<ChildStdin>, bytes: Option<&[u8]>) -> io::Result<usize> {
+    match (stream, bytes) {
+        (Some(stream), Some(bytes)) => stream.write(bytes).await,
+        (_, None) | (None, Some(_)) => std::future::pending().await,
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn broken(text: &str) -> DownCause {
+    DownCause::Protocol {
+        text: Excerpt::new(text),
+    }
+}

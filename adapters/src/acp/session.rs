@@ -1,0 +1,497 @@
+//! The protocol of one worker, without a runtime: lines and orders in, lines and facts out.
+//!
+//! A worker is first shaking hands, then idle, opening a session, or working on a prompt. What it
+//! sends outside of these belongs to nothing and is ignored; what it asks for is answered at once.
+//! Facts leave in the order of the lines around them, so that a session is reported as opened once
+//! its prompt is written.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_client_protocol_schema::ProtocolVersion;
+use agent_client_protocol_schema::v1::{
+    CancelNotification, CloseSessionRequest, ContentBlock, Implementation, InitializeRequest,
+    NewSessionRequest, PromptRequest,
+};
+use buzz_proto::ids::TurnId;
+use buzz_proto::schedule::{
+    DownCause, Input, OpenCause, Scope, Session, SessionRef, TurnEnd, WorkerId,
+};
+use buzz_proto::time::{MonoTime, Now, Why};
+use buzz_proto::wire::{Event, Excerpt};
+use serde_json::value::RawValue;
+
+use super::codec::{self, Incoming, RpcError};
+use super::reply::{Reply, Update};
+use super::{AcpSettings, answer, permission, prompt};
+
+/// Signs of life are reported at most this often: the scheduler counts in minutes.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+/// What the one who holds the process has to do, in order.
+#[derive(Debug)]
+pub(super) enum Output {
+    /// Write this line.
+    Write(Vec<u8>),
+    /// Report this.
+    Fact(Input),
+    /// End the worker, and report this cause.
+    End(DownCause),
+}
+
+/// An order for one worker.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// Run a turn.
+    Start(Box<Turn>),
+    /// End a turn early.
+    Cancel(TurnId),
+    /// Forget a session.
+    Close(SessionRef),
+}
+
+/// A turn to run.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) turn: TurnId,
+    pub(super) session: Session,
+    pub(super) scope: Scope,
+    pub(super) batch: Vec<Event>,
+}
+
+/// One worker's side of the conversation.
+#[derive(Debug)]
+pub(super) struct Client {
+    worker: WorkerId,
+    settings: Arc<AcpSettings>,
+    phase: Phase,
+    sessions: BTreeMap<SessionRef, Arc<str>>,
+    can_close: bool,
+    next_request: u64,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Handshaking { request: u64, since: MonoTime },
+    Idle,
+    Opening(Opening),
+    Prompting(Prompting),
+}
+
+/// `session/new` is under way.
+#[derive(Debug)]
+struct Opening {
+    request: u64,
+    since: MonoTime,
+    turn: TurnId,
+    session: SessionRef,
+    prompt: Vec<ContentBlock>,
+    is_cancelled: bool,
+}
+
+/// `session/prompt` is under way.
+#[derive(Debug)]
+struct Prompting {
+    request: u64,
+    since: MonoTime,
+    target: Target,
+    reply: Reply,
+    /// Whether the scheduler knows that the session exists.
+    is_announced: bool,
+    is_cancelled: bool,
+    progressed: Option<MonoTime>,
+}
+
+/// A turn in a session that exists.
+#[derive(Debug)]
+struct Target {
+    turn: TurnId,
+    session: SessionRef,
+    acp_session: Arc<str>,
+}
+
+impl Client {
+    pub(super) fn new(
+        worker: WorkerId,
+        settings: Arc<AcpSettings>,
+        now: MonoTime,
+        out: &mut Vec<Output>,
+    ) -> Self {
+        let mut client = Self {
+            worker,
+            settings,
+            phase: Phase::Idle,
+            sessions: BTreeMap::new(),
+            can_close: false,
+            next_request: 0,
+        };
+        let about = Implementation::new("buzz-agent", env!("CARGO_PKG_VERSION"));
+        let hello = InitializeRequest::new(ProtocolVersion::V1).client_info(about);
+        let request = client.request("initialize", &hello, out);
+        client.phase = Phase::Handshaking {
+            request,
+            since: now,
+        };
+        client
+    }
+
+    pub(super) fn order(&mut self, order: Order, now: MonoTime, out: &mut Vec<Output>) {
+        match order {
+            Order::Start(turn) => self.start(*turn, now, out),
+            Order::Cancel(turn) => self.cancel(turn, out),
+            Order::Close(session) => {
+                if let Some(acp_session) = self.sessions.remove(&session) {
+                    self.close(&acp_session, out);
+                }
+            }
+        }
+    }
+
+    /// Takes one line of the worker, without its end.
+    pub(super) fn line(&mut self, line: &[u8], now: MonoTime, out: &mut Vec<Output>) {
+        let slot = self.worker.slot;
+        let incoming = Incoming::read(line);
+        match &incoming {
+            Incoming::Blank => return,
+            Incoming::NotJson => {
+                let text = Excerpt::from_bytes(line);
+                tracing::debug!(slot, %text, "a worker wrote a line that is not JSON");
+                return;
+            }
+            Incoming::Other
+            | Incoming::Response { .. }
+            | Incoming::Request { .. }
+            | Incoming::Notification { .. } => self.progress(now, out),
+        }
+        match incoming {
+            Incoming::Blank | Incoming::NotJson => {}
+            Incoming::Other => tracing::debug!(slot, "a worker wrote JSON that is no message"),
+            Incoming::Response { id, outcome } => self.response(id, outcome, now, out),
+            Incoming::Request { id, method, params } => {
+                out.push(Output::Write(self.reply_to(id, &method, params)));
+            }
+            Incoming::Notification { method, params } => {
+                if method == "session/update" {
+                    self.update(params, out);
+                }
+            }
+        }
+    }
+
+    /// Acts on limits of time, and arms the next one.
+    pub(super) fn advance(&mut self, now: &mut Now, out: &mut Vec<Output>) {
+        let limits = &self.settings.limits;
+        match &mut self.phase {
+            Phase::Idle => {}
+            Phase::Handshaking { since, .. } => {
+                if now.reached(since.after(limits.start), Why::Worker) {
+                    let text = format!("no answer to initialize within {:?}", limits.start);
+                    out.push(Output::End(no_handshake(&text)));
+                    self.phase = Phase::Idle;
+                }
+            }
+            Phase::Opening(opening) => {
+                if now.reached(opening.since.after(limits.session_open), Why::SessionOpen) {
+                    let text = format!("no answer to session/new within {:?}", limits.session_open);
+                    out.push(Output::Fact(opening.failed(&text)));
+                    self.phase = Phase::Idle;
+                }
+            }
+            Phase::Prompting(prompting) => {
+                let settled = prompting.since.after(limits.resume_settle);
+                if !prompting.is_announced && now.reached(settled, Why::SessionOpen) {
+                    prompting.announce(out);
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, order: Turn, now: MonoTime, out: &mut Vec<Output>) {
+        let Turn {
+            turn,
+            session,
+            scope,
+            batch,
+        } = order;
+        if !matches!(self.phase, Phase::Idle) {
+            let text = Excerpt::new("the worker is not free");
+            let cause = OpenCause::Refused { text };
+            return out.push(Output::Fact(Input::SessionFailed { turn, cause }));
+        }
+        match session {
+            Session::Resume(session) => {
+                let Some(acp_session) = self.sessions.get(&session).cloned() else {
+                    let cause = OpenCause::Unknown;
+                    return out.push(Output::Fact(Input::SessionFailed { turn, cause }));
+                };
+                let blocks = prompt::render(None, scope, &batch);
+                let target = Target {
+                    turn,
+                    session,
+                    acp_session,
+                };
+                self.prompt(target, blocks, now, out);
+            }
+            Session::Fresh(session) => {
+                let preamble = self.settings.preamble.as_deref();
+                let prompt = prompt::render(preamble, scope, &batch);
+                let cwd = PathBuf::from(self.settings.cwd.to_string_lossy().into_owned());
+                let request = self.request("session/new", &NewSessionRequest::new(cwd), out);
+                self.phase = Phase::Opening(Opening {
+                    request,
+                    since: now,
+                    turn,
+                    session,
+                    prompt,
+                    is_cancelled: false,
+                });
+            }
+        }
+    }
+
+    fn prompt(
+        &mut self,
+        target: Target,
+        blocks: Vec<ContentBlock>,
+        now: MonoTime,
+        out: &mut Vec<Output>,
+    ) {
+        let params = PromptRequest::new(Arc::clone(&target.acp_session), blocks);
+        let request = self.request("session/prompt", &params, out);
+        self.phase = Phase::Prompting(Prompting {
+            request,
+            since: now,
+            target,
+            reply: Reply::new(self.settings.limits.reply_bytes_max),
+            is_announced: false,
+            is_cancelled: false,
+            progressed: None,
+        });
+    }
+
+    fn cancel(&mut self, turn: TurnId, out: &mut Vec<Output>) {
+        match &mut self.phase {
+            Phase::Opening(opening) if opening.turn == turn => opening.is_cancelled = true,
+            Phase::Prompting(prompting)
+                if prompting.target.turn == turn && !prompting.is_cancelled =>
+            {
+                prompting.is_cancelled = true;
+                let params = CancelNotification::new(Arc::clone(&prompting.target.acp_session));
+                out.push(Output::Write(codec::notification(
+                    "session/cancel",
+                    &params,
+                )));
+                // The scheduler's grace runs from the moment the session is known to exist.
+                prompting.announce(out);
+            }
+            // Its end is under way already.
+            Phase::Handshaking { .. } | Phase::Idle | Phase::Opening(_) | Phase::Prompting(_) => {}
+        }
+    }
+
+    fn response(
+        &mut self,
+        id: u64,
+        outcome: Result<Option<&RawValue>, RpcError>,
+        now: MonoTime,
+        out: &mut Vec<Output>,
+    ) {
+        match std::mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Handshaking { request, .. } if request == id => self.greeted(outcome, out),
+            Phase::Opening(opening) if opening.request == id => {
+                self.opened(opening, outcome, now, out);
+            }
+            Phase::Prompting(prompting) if prompting.request == id => {
+                self.finished(prompting, outcome, out);
+            }
+            // The answer to something that is over: a close, or an opening past its limit.
+            phase => {
+                self.phase = phase;
+                if let Ok(result) = outcome
+                    && let Some(acp_session) = answer::session_id(result)
+                {
+                    self.close(&acp_session, out);
+                }
+            }
+        }
+    }
+
+    fn greeted(&mut self, outcome: Result<Option<&RawValue>, RpcError>, out: &mut Vec<Output>) {
+        match answer::greeting(outcome) {
+            Ok(can_close) => {
+                self.can_close = can_close;
+                let worker = self.worker;
+                out.push(Output::Fact(Input::WorkerUp { worker }));
+            }
+            Err(text) => out.push(Output::End(no_handshake(&text))),
+        }
+    }
+
+    fn opened(
+        &mut self,
+        opening: Opening,
+        outcome: Result<Option<&RawValue>, RpcError>,
+        now: MonoTime,
+        out: &mut Vec<Output>,
+    ) {
+        let acp_session = match outcome {
+            Ok(result) => answer::session_id(result)
+                .ok_or_else(|| "the answer to session/new names no session".to_owned()),
+            Err(error) => Err(answer::words(&error)),
+        };
+        match acp_session {
+            Err(text) => out.push(Output::Fact(opening.failed(&text))),
+            Ok(acp_session) if opening.is_cancelled => {
+                self.close(&acp_session, out);
+                out.push(Output::Fact(finished(opening.turn, TurnEnd::Cancelled)));
+            }
+            Ok(acp_session) => {
+                let Opening {
+                    turn,
+                    session,
+                    prompt,
+                    ..
+                } = opening;
+                self.sessions.insert(session, Arc::clone(&acp_session));
+                let target = Target {
+                    turn,
+                    session,
+                    acp_session,
+                };
+                self.prompt(target, prompt, now, out);
+                if let Phase::Prompting(prompting) = &mut self.phase {
+                    prompting.announce(out);
+                }
+            }
+        }
+    }
+
+    fn finished(
+        &mut self,
+        mut prompting: Prompting,
+        outcome: Result<Option<&RawValue>, RpcError>,
+        out: &mut Vec<Output>,
+    ) {
+        let turn = prompting.target.turn;
+        let end = match outcome {
+            Ok(result) => answer::turn_end(result, prompting.reply),
+            Err(_) if prompting.is_cancelled => TurnEnd::Cancelled,
+            Err(error) => {
+                if answer::is_session_unknown(&error) {
+                    self.sessions.remove(&prompting.target.session);
+                    if !prompting.is_announced {
+                        let cause = OpenCause::Unknown;
+                        return out.push(Output::Fact(Input::SessionFailed { turn, cause }));
+                    }
+                }
+                answer::failure(&error)
+            }
+        };
+        if !prompting.is_announced {
+            prompting.is_announced = true;
+            out.push(Output::Fact(Input::SessionOpened { turn }));
+        }
+        out.push(Output::Fact(finished(turn, end)));
+    }
+
+    fn update(&mut self, params: Option<&RawValue>, out: &mut Vec<Output>) {
+        let Phase::Prompting(prompting) = &mut self.phase else {
+            return;
+        };
+        let Some(update) = Update::read(params) else {
+            return;
+        };
+        if update.session != *prompting.target.acp_session {
+            return;
+        }
+        if let Some(chunk) = update.chunk {
+            prompting.announce(out);
+            prompting.reply.add(chunk);
+        }
+    }
+
+    fn reply_to(&self, id: &RawValue, method: &str, params: Option<&RawValue>) -> Vec<u8> {
+        if method != "session/request_permission" {
+            return codec::refusal(id, codec::METHOD_NOT_FOUND, "Method not found");
+        }
+        let answer = match &self.phase {
+            Phase::Prompting(prompting) if !prompting.is_cancelled => {
+                permission::answer(self.settings.permissions, params)
+            }
+            Phase::Prompting(_) | Phase::Handshaking { .. } | Phase::Idle | Phase::Opening(_) => {
+                permission::cancelled()
+            }
+        };
+        codec::response(id, &answer)
+    }
+
+    fn progress(&mut self, now: MonoTime, out: &mut Vec<Output>) {
+        let Phase::Prompting(prompting) = &mut self.phase else {
+            return;
+        };
+        let is_due = prompting
+            .progressed
+            .is_none_or(|last| now.saturating_since(last) >= PROGRESS_EVERY);
+        if prompting.is_announced && is_due {
+            prompting.progressed = Some(now);
+            let turn = prompting.target.turn;
+            out.push(Output::Fact(Input::Progressed { turn }));
+        }
+    }
+
+    /// Tells the agent to let a session go, if it can be told. The answer means nothing here.
+    fn close(&mut self, acp_session: &Arc<str>, out: &mut Vec<Output>) {
+        if self.can_close {
+            let params = CloseSessionRequest::new(Arc::clone(acp_session));
+            self.request("session/close", &params, out);
+        }
+    }
+
+    fn request(
+        &mut self,
+        method: &str,
+        params: &impl serde::Serialize,
+        out: &mut Vec<Output>,
+    ) -> u64 {
+        let id = self.next_request;
+        self.next_request = id.wrapping_add(1);
+        out.push(Output::Write(codec::request(id, method, params)));
+        id
+    }
+}
+
+impl Opening {
+    fn failed(&self, text: &str) -> Input {
+        let turn = self.turn;
+        if self.is_cancelled {
+            return finished(turn, TurnEnd::Cancelled);
+        }
+        let text = Excerpt::new(text);
+        Input::SessionFailed {
+            turn,
+            cause: OpenCause::Refused { text },
+        }
+    }
+}
+
+impl Prompting {
+    fn announce(&mut self, out: &mut Vec<Output>) {
+        if !self.is_announced {
+            self.is_announced = true;
+            let turn = self.target.turn;
+            out.push(Output::Fact(Input::SessionOpened { turn }));
+        }
+    }
+}
+
+const fn finished(turn: TurnId, end: TurnEnd) -> Input {
+    Input::Finished { turn, end }
+}
+
+fn no_handshake(text: &str) -> DownCause {
+    DownCause::NoHandshake {
+        text: Excerpt::new(text),
+    }
+}

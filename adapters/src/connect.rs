@@ -1,0 +1,286 @@
+//! The library's surface: connect an agent, take its events, publish, look on, end.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use buzz_proto::config::{Config, ConfigError};
+use buzz_proto::ids::{ChannelId, JobId};
+use buzz_proto::input::{Command, Input};
+use buzz_proto::machine::Machine;
+use buzz_proto::note::Note;
+use buzz_proto::publish::{self, Body, Class, Route, Verdict};
+use buzz_proto::relay::{self, ChannelState, Interest, Sub, SubState};
+use buzz_proto::schedule;
+use buzz_proto::time::UnixTime;
+use buzz_proto::trace::Privacy;
+use buzz_proto::wire::{Draft, Event};
+use futures_channel::{mpsc, oneshot};
+use futures_util::StreamExt as _;
+
+use crate::acp::{Facts, Workers};
+use crate::dial::DialError;
+use crate::driver::{Driver, Inbox, Message};
+use crate::runtime::Runtime;
+use crate::sign::{Attestation, Signer};
+use crate::tls::Tls;
+use crate::url::RelayUrl;
+
+/// Starts the workers of an agent; what they report goes to the function given.
+pub type StartWorkers = Box<dyn FnOnce(Facts) -> Box<dyn Workers> + Send>;
+
+/// All that an agent needs.
+pub struct Setup {
+    /// The machine's settings. `config.me` is the signer's key, `config.relay.url` the URL's text.
+    pub config: Config,
+    /// The relay.
+    pub url: RelayUrl,
+    /// How TLS trusts.
+    pub tls: Tls,
+    /// Signs for the agent.
+    pub signer: Arc<dyn Signer>,
+    /// The owner's statement that the agent is theirs (NIP-OA).
+    pub attestation: Option<Attestation>,
+    /// Workers, where the settings name workers as consumer.
+    pub workers: Option<StartWorkers>,
+    /// Where a trace goes.
+    pub record: Option<RecordTo>,
+    /// Takes what is worth telling; must not block.
+    pub report: Box<dyn FnMut(Report) + Send>,
+}
+
+/// Where a trace goes, and what it keeps.
+#[derive(Debug)]
+pub struct RecordTo {
+    /// The file.
+    pub file: File,
+    /// What it keeps.
+    pub privacy: Privacy,
+}
+
+/// What is worth telling.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Report {
+    /// A fact of the machine.
+    Note(Note),
+    /// A dial failed, with more than the machine needs to know.
+    DialFailed(DialError),
+    /// The trace could not be written and is given up.
+    RecordFailed(io::Error),
+}
+
+/// What an agent without workers receives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// An event, once.
+    Event {
+        /// The subscription that brought it.
+        sub: Sub,
+        /// The event.
+        event: Event,
+    },
+    /// A subscription changed its standing.
+    Subscription {
+        /// The subscription.
+        sub: Sub,
+        /// Its standing.
+        state: SubState,
+    },
+    /// A channel was joined or left.
+    Channel {
+        /// The channel.
+        channel: ChannelId,
+        /// Its standing.
+        state: ChannelState,
+    },
+    /// The connection is live, or not.
+    Link {
+        /// Whether it is.
+        live: bool,
+    },
+}
+
+/// How things stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Connection and subscriptions.
+    pub relay: relay::View,
+    /// Outbox.
+    pub publish: publish::View,
+    /// Workers, if there are any.
+    pub schedule: Option<schedule::View>,
+}
+
+impl Status {
+    pub(crate) fn of(machine: &Machine) -> Self {
+        Self {
+            relay: machine.relay(),
+            publish: machine.publisher(),
+            schedule: machine.scheduler(),
+        }
+    }
+}
+
+/// The agent has ended: no order reaches it any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended;
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the agent has ended")
+    }
+}
+
+impl std::error::Error for Ended {}
+
+/// Starts an agent. It dials at once and goes on until [`Handle::shutdown`], or until its event
+/// stream is dropped; every failure on the way is reported and mended.
+///
+/// # Errors
+/// When a setting cannot work.
+pub fn connect<R: Runtime>(setup: Setup) -> Result<(Handle<R>, Events<R>), ConfigError> {
+    let has_workers = setup.workers.is_some();
+    let (deliver, deliveries) = mpsc::unbounded();
+    let (done, ended) = oneshot::channel();
+    let (driver, inbox) = Driver::<R>::new(setup, deliver)?;
+    R::spawn(async move {
+        driver.run().await;
+        // Nobody may be waiting for the end.
+        let _gone = done.send(());
+    });
+    let jobs = Arc::new(AtomicU64::new(1));
+    let handle = Handle { inbox: inbox.clone(), jobs, ended: Some(ended) };
+    Ok((handle, Events { inbox, deliveries, taken: 0, has_workers }))
+}
+
+/// Speaks to a running agent.
+pub struct Handle<R: Runtime> {
+    inbox: Inbox<R::Stream>,
+    jobs: Arc<AtomicU64>,
+    ended: Option<oneshot::Receiver<()>>,
+}
+
+impl<R: Runtime> Handle<R> {
+    /// Keeps a channel subscribed; events dated before `floor` are not asked for.
+    ///
+    /// # Errors
+    /// When the agent has ended.
+    pub fn subscribe(
+        &self,
+        channel: ChannelId,
+        interest: Option<Interest>,
+        floor: Option<UnixTime>,
+    ) -> Result<(), Ended> {
+        self.relay(relay::Command::Subscribe { channel, interest, floor })
+    }
+
+    /// Lets a channel go.
+    ///
+    /// # Errors
+    /// When the agent has ended.
+    pub fn unsubscribe(&self, channel: ChannelId) -> Result<(), Ended> {
+        self.relay(relay::Command::Unsubscribe { channel })
+    }
+
+    /// Drops the connection and dials anew.
+    ///
+    /// # Errors
+    /// When the agent has ended.
+    pub fn reconnect(&self) -> Result<(), Ended> {
+        self.relay(relay::Command::Reconnect)
+    }
+
+    /// Changes what is wanted of a scope or channel.
+    ///
+    /// # Errors
+    /// When the agent has ended.
+    pub fn control(&self, target: schedule::Target, want: schedule::Want) -> Result<(), Ended> {
+        let control = schedule::Command::Control { target, want };
+        self.send(Message::Fact(Input::Schedule(schedule::Input::Command(control))))
+    }
+
+    /// Publishes a draft; gives its verdict, which may take as long as `ttl` (a day without one).
+    ///
+    /// # Errors
+    /// When the agent has ended.
+    pub async fn publish(
+        &self,
+        draft: Draft,
+        class: Class,
+        ttl: Option<Duration>,
+    ) -> Result<Verdict, Ended> {
+        let job = JobId(self.jobs.fetch_add(1, Ordering::Relaxed));
+        let body = Body::SignWhenSent(draft);
+        let command = publish::Command::Submit { job, class, route: Route::Post, body, ttl };
+        let (verdict, answer) = oneshot::channel();
+        self.send(Message::Publish { command, job, verdict })?;
+        answer.await.map_err(|_| Ended)
+    }
+
+    /// How things stand.
+    ///
+    /// # Errors
+    /// When the agent has ended.
+    pub async fn status(&self) -> Result<Status, Ended> {
+        let (status, answer) = oneshot::channel();
+        self.send(Message::Status(status))?;
+        answer.await.map_err(|_| Ended)
+    }
+
+    /// Ends the agent: running turns and what is to be published get `grace`. [`Handle::ended`]
+    /// tells when it is over.
+    pub fn shutdown(&self, grace: Duration) {
+        // An agent that has ended needs no order to.
+        let _ended = self.send(Message::Fact(Input::Command(Command::Shutdown { grace })));
+    }
+
+    /// Waits until the agent has ended; at once when it has.
+    pub async fn ended(&mut self) {
+        if let Some(ended) = &mut self.ended {
+            let _over = ended.await;
+            self.ended = None;
+        }
+    }
+
+    fn relay(&self, command: relay::Command) -> Result<(), Ended> {
+        self.send(Message::Fact(Input::Relay(relay::Input::Command(command))))
+    }
+
+    fn send(&self, message: Message<R::Stream>) -> Result<(), Ended> {
+        self.inbox.unbounded_send(message).map_err(|_| Ended)
+    }
+}
+
+/// The events of an agent without workers, as many as its settings have slots for.
+pub struct Events<R: Runtime> {
+    inbox: Inbox<R::Stream>,
+    deliveries: mpsc::UnboundedReceiver<Delivery>,
+    taken: u64,
+    has_workers: bool,
+}
+
+impl<R: Runtime> Events<R> {
+    /// The next one; nothing once the agent has ended.
+    pub async fn next(&mut self) -> Option<Delivery> {
+        let delivery = self.deliveries.next().await?;
+        if matches!(delivery, Delivery::Event { .. }) {
+            self.taken = self.taken.saturating_add(1);
+            let capacity = relay::Input::Capacity { taken: self.taken };
+            let _ended = self.inbox.unbounded_send(Message::Fact(Input::Relay(capacity)));
+        }
+        Some(delivery)
+    }
+}
+
+impl<R: Runtime> Drop for Events<R> {
+    /// Without anyone to take events the agent ends; with workers nobody else takes them.
+    fn drop(&mut self) {
+        if !self.has_workers {
+            let gone = Input::Relay(relay::Input::ConsumerGone);
+            let _ended = self.inbox.unbounded_send(Message::Fact(gone));
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The driver: it owns one machine, feeds it facts and carries out its orders. It decides nothing.
+//!
+//! One task runs it. Reading goes on while writes, signatures, verifications and HTTP calls are
+//! under way: those run beside it and come back as facts. There is one timer, set by the machine's
+//! wake; what is readable is fed before a tick.
+
+mod port;
+mod record;
+
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use buzz_proto::action::Action;
+use buzz_proto::config::{Config, ConfigError, Consumer};
+use buzz_proto::ids::{ConnId, JobId, Ticket};
+use buzz_proto::input::Input;
+use buzz_proto::machine::Machine;
+use buzz_proto::publish::{self, Verdict};
+use buzz_proto::relay;
+use buzz_proto::time::{MonoTime, UnixTime};
+use futures_channel::{mpsc, oneshot};
+use futures_util::StreamExt as _;
+use futures_util::future::AbortHandle;
+
+use self::record::Record;
+use crate::acp::{Facts, Workers};
+use crate::clock::Clock;
+use crate::connect::{Delivery, Report, Setup, Status};
+use crate::dial::DialError;
+use crate::http::HttpClient;
+use crate::runtime::Runtime;
+use crate::sign::{Attestation, Signer};
+use crate::tls::Tls;
+use crate::url::RelayUrl;
+use crate::ws::{Socket, SocketEvent};
+
+/// The machine extrapolates the wall clock between reports this far apart.
+const WALL_CLOCK_PERIOD: Duration = Duration::from_secs(10);
+/// Facts fed in a row before a tick that is due: a socket that never falls silent must not keep
+/// deadlines from being seen.
+const FACTS_BEFORE_TICK: u32 = 64;
+
+/// What reaches the driver's task from outside of it.
+pub(crate) enum Message<S> {
+    /// A fact.
+    Fact(Input),
+    /// A dial has ended.
+    Dialed {
+        conn: ConnId,
+        result: Box<Result<(Socket<S>, Option<UnixTime>), DialError>>,
+    },
+    /// Publish, and tell the verdict.
+    Publish {
+        command: publish::Command,
+        job: JobId,
+        verdict: oneshot::Sender<Verdict>,
+    },
+    /// Tell how things stand.
+    Status(oneshot::Sender<Status>),
+}
+
+/// The sending half of the driver's inbox.
+pub(crate) type Inbox<S> = mpsc::UnboundedSender<Message<S>>;
+
+/// A call beside the driver's task, named by the part that ordered it.
+type Call = (Part, Ticket);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Relay,
+    Publish,
+}
+
+/// Drives one machine to its end.
+pub(crate) struct Driver<R: Runtime> {
+    machine: Machine,
+    clock: Clock,
+    /// Orders of the last call, kept for their memory.
+    actions: Vec<Action>,
+    sender: Inbox<R::Stream>,
+    inbox: mpsc::UnboundedReceiver<Message<R::Stream>>,
+    timer: Timer<R>,
+    fed: u32,
+    url: RelayUrl,
+    tls: Tls,
+    http: Arc<HttpClient<R>>,
+    signer: Arc<dyn Signer>,
+    attestation: Option<Arc<Attestation>>,
+    dialing: Option<ConnId>,
+    socket: Option<(ConnId, Socket<R::Stream>)>,
+    calls: BTreeMap<Call, AbortHandle>,
+    workers: Option<Box<dyn Workers>>,
+    deliveries: Option<mpsc::UnboundedSender<Delivery>>,
+    verdicts: BTreeMap<JobId, oneshot::Sender<Verdict>>,
+    report: Box<dyn FnMut(Report) + Send>,
+    record: Record,
+    ended: bool,
+}
+
+impl<R: Runtime> Driver<R> {
+    /// A driver whose machine dials as soon as it runs.
+    pub(crate) fn new(
+        setup: Setup,
+        deliveries: mpsc::UnboundedSender<Delivery>,
+    ) -> Result<(Self, Inbox<R::Stream>), ConfigError> {
+        let clock = Clock::start();
+        let machine = Machine::new(setup.config.clone(), MonoTime::ZERO)?;
+        let (sender, inbox) = mpsc::unbounded();
+        let facts = facts_into(sender.clone());
+        let external = matches!(setup.config.consumer, Consumer::External { .. });
+        let driver = Self {
+            machine,
+            clock,
+            actions: Vec::new(),
+            sender: sender.clone(),
+            inbox,
+            timer: Timer::new(),
+            fed: 0,
+            http: Arc::new(HttpClient::new(setup.url.clone(), setup.tls.clone())),
+            url: setup.url,
+            tls: setup.tls,
+            signer: setup.signer,
+            attestation: setup.attestation.map(Arc::new),
+            dialing: None,
+            socket: None,
+            calls: BTreeMap::new(),
+            workers: setup.workers.map(|start| start(facts)),
+            deliveries: external.then_some(deliveries),
+            verdicts: BTreeMap::new(),
+            report: setup.report,
+            record: Record::new(setup.record, &setup.config),
+            ended: false,
+        };
+        Ok((driver, sender))
+    }
+
+    /// Runs until the machine has ended.
+    pub(crate) async fn run(mut self) {
+        self.feed(Input::WallClock(Clock::wall()));
+        while !self.ended {
+            let message = poll_fn(|cx| self.poll_message(cx)).await;
+            self.take(message);
+        }
+        self.record.finish(&mut self.report);
+    }
+
+    fn take(&mut self, message: Message<R::Stream>) {
+        match message {
+            Message::Fact(input) => self.feed(input),
+            Message::Dialed { conn, result } => self.dialed(conn, *result),
+            Message::Publish { command, job, verdict } => {
+                self.verdicts.insert(job, verdict);
+                self.feed(Input::Publish(publish::Input::Command(command)));
+            }
+            Message::Status(answer) => {
+                // Whoever asked may have gone.
+                let _gone = answer.send(Status::of(&self.machine));
+            }
+        }
+    }
+
+    /// One call of the machine, and all that it orders.
+    fn feed(&mut self, input: Input) {
+        let now = self.clock.now();
+        let mut actions = std::mem::take(&mut self.actions);
+        self.finish_call(&input);
+        if self.record.is_on() {
+            self.machine.handle_input_into(input.clone(), now, &mut actions);
+            self.record.call(now, &input, &actions, &mut self.report);
+        } else {
+            self.machine.handle_input_into(input, now, &mut actions);
+        }
+        for action in actions.drain(..) {
+            self.perform(action);
+        }
+        self.actions = actions;
+    }
+
+    /// An answered call needs no handle any more.
+    fn finish_call(&mut self, input: &Input) {
+        use relay::Input as FromRelay;
+        let call = match input {
+            Input::Relay(FromRelay::Answered { ticket, .. } | FromRelay::Broke { ticket, .. }) => {
+                (Part::Relay, *ticket)
+            }
+            Input::Publish(
+                publish::Input::Answered { ticket, .. } | publish::Input::Broke { ticket, .. },
+            ) => (Part::Publish, *ticket),
+            Input::Relay(_)
+            | Input::Publish(_)
+            | Input::Schedule(_)
+            | Input::Tick
+            | Input::WallClock(_)
+            | Input::Command(_) => return,
+        };
+        self.calls.remove(&call);
+    }
+
+    /// The next message: from the inbox and the socket in turns, then the clocks.
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Message<R::Stream>> {
+        if self.fed >= FACTS_BEFORE_TICK {
+            self.fed = 0;
+            if let Poll::Ready(input) = self.timer.poll(self.clock.now(), cx) {
+                return Poll::Ready(Message::Fact(input));
+            }
+        }
+        self.fed = self.fed.saturating_add(1);
+        let socket_first = self.fed.is_multiple_of(2);
+        if socket_first && let Poll::Ready(message) = self.poll_socket(cx) {
+            return Poll::Ready(message);
+        }
+        if let Poll::Ready(Some(message)) = self.inbox.poll_next_unpin(cx) {
+            return Poll::Ready(message);
+        }
+        if !socket_first && let Poll::Ready(message) = self.poll_socket(cx) {
+            return Poll::Ready(message);
+        }
+        self.fed = 0;
+        self.timer.poll(self.clock.now(), cx).map(Message::Fact)
+    }
+
+    fn poll_socket(&mut self, cx: &mut Context<'_>) -> Poll<Message<R::Stream>> {
+        use relay::Input as I;
+        let Some((conn, socket)) = &mut self.socket else { return Poll::Pending };
+        let conn = *conn;
+        let Poll::Ready(event) = socket.poll_next(cx) else { return Poll::Pending };
+        let fact = match event {
+            Some(SocketEvent::Text(text)) => I::Frame { conn, text },
+            Some(SocketEvent::Pinged | SocketEvent::Ignored) => I::Pinged { conn },
+            Some(SocketEvent::Pong) => I::Pong { conn },
+            Some(SocketEvent::Written(write)) => I::Written { write },
+            Some(SocketEvent::WriteFailed { write, sent }) => I::WriteFailed { write, sent },
+            Some(SocketEvent::Closed { code, detail }) => {
+                tracing::debug!(?code, %detail, "the socket ended");
+                self.socket = None;
+                I::Closed { conn, code }
+            }
+            None => {
+                self.socket = None;
+                I::Closed { conn, code: None }
+            }
+        };
+        Poll::Ready(Message::Fact(Input::Relay(fact)))
+    }
+}
+
+/// Hands the facts of workers to the driver.
+fn facts_into<S: Send + 'static>(inbox: Inbox<S>) -> Facts {
+    Arc::new(move |fact| {
+        // After the end nobody listens.
+        let _gone = inbox.unbounded_send(Message::Fact(Input::Schedule(fact)));
+    })
+}
+
+/// The one timer: the machine's wake, and the wall clock's period.
+struct Timer<R> {
+    wake: Option<MonoTime>,
+    wall: MonoTime,
+    sleep: Option<(MonoTime, Pin<Box<dyn Future<Output = ()> + Send>>)>,
+    runtime: std::marker::PhantomData<fn() -> R>,
+}
+
+impl<R: Runtime> Timer<R> {
+    fn new() -> Self {
+        let wall = MonoTime::ZERO.after(WALL_CLOCK_PERIOD);
+        Self { wake: None, wall, sleep: None, runtime: std::marker::PhantomData }
+    }
+
+    const fn set(&mut self, wake: Option<MonoTime>) {
+        self.wake = wake;
+    }
+
+    /// The fact that is due. A tick stays due until the machine has moved its wake.
+    fn poll(&mut self, now: MonoTime, cx: &mut Context<'_>) -> Poll<Input> {
+        loop {
+            if now >= self.wall {
+                self.wall = now.after(WALL_CLOCK_PERIOD);
+                return Poll::Ready(Input::WallClock(Clock::wall()));
+            }
+            if self.wake.is_some_and(|wake| now >= wake) {
+                return Poll::Ready(Input::Tick);
+            }
+            let next = self.wake.map_or(self.wall, |wake| wake.min(self.wall));
+            if self.sleep.as_ref().is_none_or(|(until, _)| *until != next) {
+                let span = next.saturating_since(now);
+                self.sleep = Some((next, Box::pin(R::sleep(span))));
+            }
+            let Some((_, sleep)) = &mut self.sleep else { return Poll::Pending };
+            if sleep.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            // It woke early: sleep on for what is left, at least a moment.
+            let span = next.saturating_since(now).max(Duration::from_millis(1));
+            self.sleep = Some((next, Box::pin(R::sleep(span))));
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! How each order is carried out.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use buzz_proto::action::Action;
+use buzz_proto::ids::{ConnId, Ticket};
+use buzz_proto::input::Input;
+use buzz_proto::publish;
+use buzz_proto::relay::{self, HttpAnswer};
+use buzz_proto::time::UnixTime;
+use buzz_proto::wire::{Draft, Event};
+use bytes::Bytes;
+use futures_util::future::{AbortHandle, abortable};
+
+use super::{Driver, Message, Part};
+use crate::clock::Clock;
+use crate::connect::{Delivery, Report};
+use crate::dial::{self, DialError};
+use crate::http::{HttpError, Limits};
+use crate::runtime::{Runtime, within};
+use crate::sign::{self, SignError};
+use crate::verify::is_genuine;
+use crate::ws::Socket;
+
+/// RFC 6455 section 7.4.1: the purpose of the connection is fulfilled.
+const CLOSE_NORMAL: u16 = 1000;
+/// How long a socket that is given up may take to say goodbye.
+const GOODBYE: Duration = Duration::from_secs(2);
+/// The machine has its own limit for an answer; this one frees the connection soon after.
+const CALL_TIME_MAX: Duration = Duration::from_secs(20);
+/// An answer to a post is a line of JSON, or a proxy's page.
+const POST_ANSWER_BYTES_MAX: usize = 64 << 10;
+/// An answer to a query may be as large as the largest frame.
+const QUERY_ANSWER_BYTES_MAX: usize = 16 << 20;
+
+impl<R: Runtime> Driver<R> {
+    pub(super) fn perform(&mut self, action: Action) {
+        match action {
+            Action::Relay(action) => self.perform_relay(action),
+            Action::Publish(action) => self.perform_publish(action),
+            Action::Schedule(action) => {
+                if let Some(workers) = &mut self.workers {
+                    workers.perform(action);
+                }
+            }
+            Action::Note(note) => (self.report)(Report::Note(note)),
+            Action::Ended => self.ended = true,
+            Action::WakeAt(wake) => self.timer.set(wake),
+        }
+    }
+
+    fn perform_relay(&mut self, action: relay::Action) {
+        use relay::Action as A;
+        match action {
+            A::Connect { conn, .. } => self.dial(conn),
+            A::Close { conn, .. } => self.close(conn),
+            A::Send { conn, write, text } => {
+                if let Some((open, socket)) = &mut self.socket
+                    && *open == conn
+                {
+                    socket.queue(write, text);
+                }
+            }
+            A::Ping { conn } => {
+                if let Some((open, socket)) = &mut self.socket
+                    && *open == conn
+                {
+                    socket.ping();
+                }
+            }
+            A::SignAuth { ticket, challenge, created_at } => {
+                self.sign_auth(ticket, &challenge, created_at);
+            }
+            A::Verify { ticket, event } => self.verify(ticket, &event),
+            A::Query { ticket, body } => self.query(ticket, body),
+            A::Abort { ticket } => self.abort(Part::Relay, ticket),
+            A::Deliver { sub, event } => self.deliver(Delivery::Event { sub, event }),
+            A::Report { sub, state } => self.deliver(Delivery::Subscription { sub, state }),
+            A::Channel { channel, state } => self.deliver(Delivery::Channel { channel, state }),
+            A::Link { live } => self.deliver(Delivery::Link { live }),
+            A::Note(note) => (self.report)(Report::Note(note)),
+            A::Receipt { .. } | A::Ended | A::WakeAt(_) => {}
+        }
+    }
+
+    fn perform_publish(&mut self, action: publish::Action) {
+        use publish::Action as A;
+        match action {
+            A::Sign { ticket, draft } => self.sign(ticket, draft),
+            A::Post { ticket, event, .. } => self.post(ticket, &event),
+            A::Abort { ticket } => self.abort(Part::Publish, ticket),
+            A::Settle { job, verdict } => {
+                if let Some(waiting) = self.verdicts.remove(&job) {
+                    // Whoever submitted it may have gone.
+                    let _gone = waiting.send(verdict);
+                }
+            }
+            A::Note(note) => (self.report)(Report::Note(note)),
+            A::Send { .. } | A::Ended | A::WakeAt(_) => {}
+        }
+    }
+
+    fn dial(&mut self, conn: ConnId) {
+        self.dialing = Some(conn);
+        let (url, tls, inbox) = (self.url.clone(), self.tls.clone(), self.sender.clone());
+        R::spawn(async move {
+            let result = Box::new(dial::connect::<R>(&url, &tls).await);
+            let _gone = inbox.unbounded_send(Message::Dialed { conn, result });
+        });
+    }
+
+    pub(super) fn dialed(
+        &mut self,
+        conn: ConnId,
+        result: Result<(Socket<R::Stream>, Option<UnixTime>), DialError>,
+    ) {
+        if self.dialing != Some(conn) {
+            return;
+        }
+        self.dialing = None;
+        match result {
+            Ok((socket, date)) => {
+                self.socket = Some((conn, socket));
+                self.feed(Input::WallClock(Clock::wall()));
+                self.feed(Input::Relay(relay::Input::Connected { conn, date }));
+            }
+            Err(error) => {
+                let cause = error.cause();
+                (self.report)(Report::DialFailed(error));
+                self.feed(Input::Relay(relay::Input::ConnectFailed { conn, cause }));
+            }
+        }
+    }
+
+    fn close(&mut self, conn: ConnId) {
+        if self.dialing == Some(conn) {
+            self.dialing = None;
+        }
+        let Some((open, mut socket)) = self.socket.take() else { return };
+        if open != conn {
+            self.socket = Some((open, socket));
+            return;
+        }
+        socket.close(CLOSE_NORMAL);
+        R::spawn(async move {
+            let goodbye = async { while socket.next().await.is_some() {} };
+            let _late = within::<R, _>(GOODBYE, goodbye).await;
+        });
+    }
+
+    fn sign_auth(&self, ticket: Ticket, challenge: &str, created_at: UnixTime) {
+        let relay = self.url.relay_tag();
+        let draft = sign::auth_draft(&relay, challenge, self.attestation.as_deref(), created_at);
+        let (signer, inbox) = (Arc::clone(&self.signer), self.sender.clone());
+        R::spawn(async move {
+            let fact = match signer.sign(draft).await {
+                Ok(event) => relay::Input::Signed { ticket, event },
+                Err(_) => relay::Input::SignFailed { ticket },
+            };
+            let _gone = inbox.unbounded_send(Message::Fact(Input::Relay(fact)));
+        });
+    }
+
+    fn sign(&self, ticket: Ticket, draft: Draft) {
+        let (signer, inbox) = (Arc::clone(&self.signer), self.sender.clone());
+        R::spawn(async move {
+            let fact = match signer.sign(draft).await {
+                Ok(event) => publish::Input::Signed { ticket, event },
+                Err(_) => publish::Input::SignFailed { ticket },
+            };
+            let _gone = inbox.unbounded_send(Message::Fact(Input::Publish(fact)));
+        });
+    }
+
+    fn verify(&self, ticket: Ticket, event: &Event) {
+        let (raw, inbox) = (event.raw().clone(), self.sender.clone());
+        R::spawn(async move {
+            let genuine = R::spawn_blocking(move || is_genuine(&raw)).await;
+            let fact = relay::Input::Verified { ticket, genuine: genuine.unwrap_or(false) };
+            let _gone = inbox.unbounded_send(Message::Fact(Input::Relay(fact)));
+        });
+    }
+
+    fn query(&mut self, ticket: Ticket, body: Bytes) {
+        let call = self.request("/query", body, QUERY_ANSWER_BYTES_MAX);
+        self.call(Part::Relay, ticket, call, move |result| match result {
+            Ok(answer) => Input::Relay(relay::Input::Answered { ticket, answer }),
+            Err(error) => {
+                Input::Relay(relay::Input::Broke { ticket, cause: error.cause() })
+            }
+        });
+    }
+
+    fn post(&mut self, ticket: Ticket, event: &Event) {
+        let call = self.request("/events", event.raw().clone(), POST_ANSWER_BYTES_MAX);
+        self.call(Part::Publish, ticket, call, move |result| match result {
+            Ok(answer) => Input::Publish(publish::Input::Answered { ticket, answer }),
+            Err(error) => {
+                Input::Publish(publish::Input::Broke { ticket, cause: error.cause() })
+            }
+        });
+    }
+
+    /// One HTTP request, its NIP-98 header signed when it starts.
+    fn request(
+        &self,
+        endpoint: &'static str,
+        body: Bytes,
+        body_bytes_max: usize,
+    ) -> impl Future<Output = Result<HttpAnswer, CallError>> + Send + use<R> {
+        let (http, signer) = (Arc::clone(&self.http), Arc::clone(&self.signer));
+        let (url, attestation) = (self.url.http(endpoint), self.attestation.clone());
+        async move {
+            let now = Clock::wall();
+            let authorization = sign::http_auth(&*signer, &url, "POST", Some(&body), now).await;
+            let authorization = authorization.map_err(CallError::Sign)?;
+            let owner = attestation.map(|attestation| attestation.header());
+            let mut headers = vec![("authorization", authorization.as_str())];
+            headers.extend(owner.as_deref().map(|owner| ("x-auth-tag", owner)));
+            let limits = Limits { time_max: CALL_TIME_MAX, body_bytes_max };
+            http.post(endpoint, &headers, body, limits).await.map_err(CallError::Http)
+        }
+    }
+
+    /// Runs a call beside the driver; what comes of it is a fact, unless it is aborted.
+    fn call(
+        &mut self,
+        part: Part,
+        ticket: Ticket,
+        call: impl Future<Output = Result<HttpAnswer, CallError>> + Send + 'static,
+        fact: impl FnOnce(Result<HttpAnswer, CallError>) -> Input + Send + 'static,
+    ) {
+        let (call, handle): (_, AbortHandle) = abortable(call);
+        self.calls.insert((part, ticket), handle);
+        let inbox = self.sender.clone();
+        R::spawn(async move {
+            let Ok(result) = call.await else { return };
+            if let Err(error) = &result {
+                tracing::debug!(%error, "an HTTP call has no answer");
+            }
+            let _gone = inbox.unbounded_send(Message::Fact(fact(result)));
+        });
+    }
+
+    fn abort(&mut self, part: Part, ticket: Ticket) {
+        if let Some(handle) = self.calls.remove(&(part, ticket)) {
+            handle.abort();
+        }
+    }
+
+    fn deliver(&mut self, delivery: Delivery) {
+        let Some(deliveries) = &self.deliveries else { return };
+        if deliveries.unbounded_send(delivery).is_err() {
+            self.deliveries = None;
+        }
+    }
+}
+
+/// Why a call has no answer.
+enum CallError {
+    Sign(SignError),
+    Http(HttpError),
+}
+
+impl CallError {
+    const fn cause(&self) -> relay::BrokeCause {
+        match self {
+            Self::Sign(_) => relay::BrokeCause::Connect,
+            Self::Http(error) => error.cause(),
+        }
+    }
+}
+
+impl std::fmt::Display for CallError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Sign(error) => error.fmt(f),
+            Self::Http(error) => error.fmt(f),
+        }
+    }
+}

@@ -181,7 +181,7 @@ impl Pool {
         self.set(session, SessionPhase::Idle { since: now });
     }
 
-    /// The worker does not have this session.
+    /// The worker does not have it.
     pub(super) fn forget(&mut self, session: SessionRef) {
         self.sessions.remove(&session);
     }

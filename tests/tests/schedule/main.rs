@@ -6,4 +6,5 @@ mod outcomes;
 mod property;
 mod support;
 mod turns;
+mod watch;
 mod workers;

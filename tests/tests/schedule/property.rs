@@ -1,181 +1,26 @@
 //! Whatever happens in whatever order: one turn per scope and worker, one outcome per event, no
 //! wait without an end.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use buzz_proto::ids::{EventId, JobId, TurnId};
-use buzz_proto::note::{Note, StaleWhat};
-use buzz_proto::publish::{self, Class, Verdict};
+use buzz_proto::ids::TurnId;
+use buzz_proto::note::StaleWhat;
+use buzz_proto::publish::Verdict;
 use buzz_proto::relay::{ChannelKind, ChannelState};
 use buzz_proto::schedule::{
-    Action, Command, Config, DownCause, FailureClass, Input, Limits, OpenCause, Scope, StopReason,
-    Target, TurnEnd, Want, WorkerId,
+    Action, Command, DownCause, FailureClass, Input, Limits, OpenCause, Scope, StopReason, Target,
+    TurnEnd, Want,
 };
 use buzz_proto::wire::Excerpt;
 use quickcheck::{Gen, QuickCheck};
 
 use crate::support::{
-    DIRECT, ME, OWNER, ROOM, STRANGER, Said, Script, arrived, config, exited, id, joined, life,
-    millis, secs, stale,
+    DIRECT, ME, OWNER, ROOM, STRANGER, Said, arrived, exited, id, joined, life, millis, secs, stale,
 };
+use crate::watch::{Standing, Watch};
 
 /// One thing that happens, chosen by numbers that mean something in every state.
 type Step = (u8, u8, u16);
 
-/// What must be true, kept by watching inputs and actions alone.
-struct Watch {
-    script: Script,
-    workers: BTreeMap<WorkerId, Standing>,
-    turns: BTreeMap<TurnId, (Scope, WorkerId)>,
-    over: BTreeSet<TurnId>,
-    jobs: BTreeSet<JobId>,
-    /// Events without an outcome, the scopes of those that were queued.
-    owed: BTreeSet<EventId>,
-    queued: BTreeMap<EventId, Scope>,
-    kind: ChannelKind,
-    arrived: u32,
-    left: u32,
-    handed_back: usize,
-    has_ended: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Standing {
-    Starting,
-    Up,
-    Stopping,
-}
-
 impl Watch {
-    fn new() -> Self {
-        let limits = Limits {
-            sessions_max: 2,
-            batch_max: 3,
-            channel_max: 12,
-            ..Limits::default()
-        };
-        let script = Script::new(Config {
-            workers: 2,
-            cosmetics: true,
-            limits,
-            ..config()
-        });
-        let workers = (0..2)
-            .map(|slot| (life(slot, 1), Standing::Starting))
-            .collect();
-        Self {
-            script,
-            workers,
-            turns: BTreeMap::new(),
-            over: BTreeSet::new(),
-            jobs: BTreeSet::new(),
-            owed: BTreeSet::new(),
-            queued: BTreeMap::new(),
-            kind: ChannelKind::Stream,
-            arrived: 0,
-            left: 0,
-            handed_back: 0,
-            has_ended: false,
-        }
-    }
-
-    fn give(&mut self, input: Input) {
-        let actions = self.script.give(input);
-        self.see(actions);
-    }
-
-    fn see(&mut self, actions: Vec<Action>) {
-        for action in actions {
-            self.see_one(action);
-        }
-        let has_idle = self.workers.iter().any(|(worker, standing)| {
-            *standing == Standing::Up && !self.turns.values().any(|(_, busy)| busy == worker)
-        });
-        let is_ready = |scope: &Scope| !self.turns.values().any(|(running, _)| running == scope);
-        let ready = self.queued.values().find(|scope| is_ready(scope));
-        assert!(
-            !has_idle || ready.is_none(),
-            "{ready:?} waits beside an idle worker"
-        );
-        assert_eq!(self.script.scheduler.view().queued, self.queued.len());
-        assert_eq!(self.script.scheduler.view().running, self.turns.len());
-    }
-
-    fn see_one(&mut self, action: Action) {
-        assert!(!self.has_ended || !matches!(action, Action::Spawn { .. } | Action::Ended));
-        match action {
-            Action::Spawn { worker } => {
-                self.workers.insert(worker, Standing::Starting);
-            }
-            Action::Kill { worker } => {
-                let standing = self.workers.insert(worker, Standing::Stopping);
-                assert!(matches!(standing, Some(Standing::Starting | Standing::Up)));
-            }
-            Action::Start {
-                turn,
-                session,
-                scope,
-                batch,
-            } => {
-                let worker = session.reference().worker;
-                assert_eq!(self.workers.get(&worker), Some(&Standing::Up));
-                assert!(
-                    !self
-                        .turns
-                        .values()
-                        .any(|(s, w)| *s == scope || *w == worker)
-                );
-                assert!(!batch.is_empty() && batch.len() <= 3);
-                assert!(!self.over.contains(&turn));
-                assert!(self.turns.insert(turn, (scope, worker)).is_none());
-                for event in batch {
-                    self.queued.remove(&event.id());
-                    assert!(self.owed.contains(&event.id()));
-                }
-            }
-            Action::Left { count, .. } => self.left += count,
-            Action::Dispose { event, .. } => {
-                assert!(self.owed.remove(&event), "{event} has two outcomes");
-                self.queued.remove(&event);
-            }
-            Action::Publish(publish::Command::Submit {
-                job,
-                class: Class::Durable,
-                ..
-            }) => {
-                assert!(self.jobs.insert(job));
-            }
-            Action::Note(Note::WorkerDown { worker, .. }) => {
-                self.workers.remove(&worker);
-                self.end_turns(|(_, busy)| *busy == worker);
-            }
-            Action::Note(Note::HandedBack { scope, count }) => {
-                self.handed_back += usize::try_from(count).unwrap();
-                self.queued.retain(|_, queued| *queued != scope);
-            }
-            Action::Ended => self.has_ended = true,
-            Action::CancelTurn { turn } => assert!(self.turns.contains_key(&turn)),
-            Action::CloseSession { .. }
-            | Action::Publish(_)
-            | Action::ShutdownRequested
-            | Action::Note(_)
-            | Action::WakeAt(_) => {}
-        }
-    }
-
-    fn end_turns(&mut self, is_over: impl Fn(&(Scope, WorkerId)) -> bool) {
-        let over: Vec<TurnId> = self
-            .turns
-            .iter()
-            .filter(|(_, turn)| is_over(turn))
-            .map(|(turn, _)| *turn)
-            .collect();
-        for turn in over {
-            self.turns.remove(&turn);
-            self.over.insert(turn);
-        }
-    }
-
     fn step(&mut self, (what, which, how): Step) {
         let pick = usize::from(which);
         match what % 16 {

@@ -1,4 +1,4 @@
-//! The publisher under random facts: what holds whatever the relay, the signer and the caller do.
+//! A world that answers the publisher as it is told, and checks what it sees.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,9 +12,11 @@ use buzz_proto::relay::{BrokeCause, HttpAnswer, Receipt};
 use buzz_proto::schedule::Scope;
 use buzz_proto::seed::Seed;
 use buzz_proto::time::MonoTime;
-use buzz_proto::wire::{Draft, Event, Reason};
+use buzz_proto::wire::Reason;
 use bytes::Bytes;
-use quickcheck::{Arbitrary, Gen, QuickCheck};
+
+use crate::property::Step;
+use crate::support::{draft, event};
 
 const STATUSES: [(u16, &str); 12] = [
     (200, r#"{"accepted":true,"message":""}"#),
@@ -46,160 +48,29 @@ const REASONS: [&str; 6] = [
     "blocked: no",
 ];
 
-#[test]
-fn each_job_has_one_verdict_though_nobody_answers() {
-    fn holds(steps: Vec<Step>) {
-        let mut world = World::new();
-        for step in steps {
-            world.take(step);
-        }
-        world.run_dry();
-        assert_eq!(world.submitted, world.verdicts.keys().copied().collect());
-    }
-    QuickCheck::new()
-        .tests(300)
-        .quickcheck(holds as fn(Vec<Step>));
-}
-
-#[test]
-fn each_job_has_one_verdict_and_the_end_comes_within_the_grace() {
-    fn holds(steps: Vec<Step>, grace: u8) {
-        let mut world = World::new();
-        for step in steps {
-            world.take(step);
-        }
-        let grace = Duration::from_secs(u64::from(grace));
-        world.feed(Input::Command(Command::Shutdown { grace }));
-        let until = world.now.after(grace).after(Duration::from_millis(1));
-        while !world.publisher.view().is_ended {
-            let (at, _) = world
-                .publisher
-                .next_deadline()
-                .expect("the end has a deadline");
-            assert!(at <= until, "the end is late");
-            world.now = at;
-            world.feed(Input::Tick);
-        }
-        assert_eq!(world.publisher.next_deadline(), None);
-        assert_eq!(world.submitted, world.verdicts.keys().copied().collect());
-        assert_eq!(world.ends, 1);
-    }
-    QuickCheck::new()
-        .tests(300)
-        .quickcheck(holds as fn(Vec<Step>, u8));
-}
-
-#[test]
-fn all_jobs_are_stored_once_the_relay_takes_them() {
-    fn holds(steps: Vec<Step>) {
-        let mut world = World::new();
-        for step in steps.into_iter().filter(Step::is_harmless) {
-            world.take(step);
-        }
-        world.heal();
-        assert_eq!(world.submitted, world.verdicts.keys().copied().collect());
-        let lost = world
-            .verdicts
-            .iter()
-            .find(|(job, verdict)| world.durable.contains(*job) && **verdict != Verdict::Stored);
-        assert_eq!(lost, None);
-    }
-    QuickCheck::new()
-        .tests(300)
-        .quickcheck(holds as fn(Vec<Step>));
-}
-
-#[test]
-fn a_jump_from_deadline_to_deadline_acts_like_milliseconds() {
-    fn holds(steps: Vec<Step>) {
-        let (mut jumping, mut stepping) = (World::new(), World::new());
-        stepping.is_stepping = true;
-        for step in steps.into_iter().take(40) {
-            jumping.take(step);
-            stepping.take(step);
-        }
-        assert_eq!(jumping.told, stepping.told);
-    }
-    QuickCheck::new()
-        .tests(40)
-        .quickcheck(holds as fn(Vec<Step>));
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Pass { millis: u16 },
-    Submit { kind: u8, ttl: u8 },
-    Answer { which: u8, how: u8 },
-    Break { which: u8, how: u8 },
-    Sign { which: u8, works: bool },
-    Receive { which: u8, how: u8 },
-    Link { live: bool },
-    Cancel { which: u8 },
-    Stale { ticket: u8 },
-}
-
-impl Step {
-    /// Whether it neither takes a job back nor lets the relay refuse it for good.
-    fn is_harmless(&self) -> bool {
-        match self {
-            Self::Pass { .. } | Self::Sign { .. } | Self::Link { .. } | Self::Stale { .. } => true,
-            Self::Break { .. } => true,
-            Self::Submit { ttl, .. } => *ttl >= 128,
-            Self::Answer { how, .. } => [0, 1, 3, 8, 9, 10, 11].contains(&(how % 12)),
-            Self::Receive { how, .. } => [0, 1, 2, 3, 4, 6].contains(&(how % 10)),
-            Self::Cancel { .. } => false,
-        }
-    }
-}
-
-impl Arbitrary for Step {
-    fn arbitrary(g: &mut Gen) -> Self {
-        let (which, how) = (u8::arbitrary(g), u8::arbitrary(g));
-        match u8::arbitrary(g) % 16 {
-            0..3 => Self::Pass {
-                millis: u16::arbitrary(g) % 2_000,
-            },
-            3..7 => Self::Submit {
-                kind: which,
-                ttl: how,
-            },
-            7..10 => Self::Answer { which, how },
-            10 => Self::Break { which, how },
-            11 => Self::Sign {
-                which,
-                works: how % 4 > 0,
-            },
-            12 => Self::Receive { which, how },
-            13 => Self::Link { live: how % 4 > 0 },
-            14 => Self::Cancel { which },
-            _ => Self::Stale { ticket: which },
-        }
-    }
-}
-
 /// A relay, a signer and a caller that answer as they are told, and check what they see.
-struct World {
-    publisher: Publisher,
-    now: MonoTime,
-    is_stepping: bool,
+pub(crate) struct World {
+    pub(crate) publisher: Publisher,
+    pub(crate) now: MonoTime,
+    pub(crate) is_stepping: bool,
     jobs: u64,
     events: u64,
-    submitted: BTreeSet<JobId>,
-    durable: BTreeSet<JobId>,
-    verdicts: BTreeMap<JobId, Verdict>,
+    pub(crate) submitted: BTreeSet<JobId>,
+    pub(crate) durable: BTreeSet<JobId>,
+    pub(crate) verdicts: BTreeMap<JobId, Verdict>,
     signs: Vec<Ticket>,
     posts: Vec<Ticket>,
     sends: Vec<Ticket>,
     /// Until when no post may go.
     shut_until: MonoTime,
     wake: Option<MonoTime>,
-    ends: u32,
+    pub(crate) ends: u32,
     /// All that came out, but for wakes, with its time.
-    told: Vec<(MonoTime, Action)>,
+    pub(crate) told: Vec<(MonoTime, Action)>,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let config = Config {
             jobs_max: 24,
             latest_max: 6,
@@ -226,7 +97,7 @@ impl World {
         }
     }
 
-    fn take(&mut self, step: Step) {
+    pub(crate) fn take(&mut self, step: Step) {
         match step {
             Step::Pass { millis } => self.pass(Duration::from_millis(u64::from(millis))),
             Step::Submit { kind, ttl } => self.submit(kind, ttl),
@@ -282,7 +153,7 @@ impl World {
             self.events += 1;
             Body::Signed(event(self.events))
         } else {
-            Body::SignWhenSent(draft())
+            Body::SignWhenSent(draft(0))
         };
         let ttl = (ttl < 128).then(|| Duration::from_secs(1 + u64::from(ttl)));
         self.submitted.insert(job);
@@ -379,7 +250,7 @@ impl World {
     }
 
     /// Nothing answers any more.
-    fn run_dry(&mut self) {
+    pub(crate) fn run_dry(&mut self) {
         for _ in 0..100_000 {
             let Some((at, _)) = self.publisher.next_deadline() else {
                 return;
@@ -391,7 +262,7 @@ impl World {
     }
 
     /// Everything works from now on.
-    fn heal(&mut self) {
+    pub(crate) fn heal(&mut self) {
         self.feed(Input::Link { live: true });
         for _ in 0..100_000 {
             if let Some(ticket) = self.signs.pop() {
@@ -410,7 +281,7 @@ impl World {
         panic!("it never comes to rest");
     }
 
-    fn feed(&mut self, input: Input) {
+    pub(crate) fn feed(&mut self, input: Input) {
         let actions = self.publisher.handle_input(input, self.now);
         for (place, action) in actions.iter().enumerate() {
             self.see(action, place + 1 == actions.len());
@@ -466,22 +337,4 @@ impl World {
 fn pick(tickets: &mut Vec<Ticket>, which: u8) -> Option<Ticket> {
     let place = usize::from(which).checked_rem(tickets.len())?;
     Some(tickets.remove(place))
-}
-
-fn event(id: u64) -> Event {
-    let zeros = "0".repeat(64);
-    let json = format!(
-        r#"{{"id":"{id:064x}","pubkey":"{zeros}","created_at":1,"kind":9,"tags":[],"content":"","sig":"{zeros}{zeros}"}}"#
-    );
-    Event::decode(Bytes::from(json)).expect("an event")
-}
-
-fn draft() -> Draft {
-    let created_at = buzz_proto::time::UnixTime(0);
-    Draft {
-        kind: 9,
-        created_at,
-        tags: Vec::new(),
-        content: String::from("hello"),
-    }
 }

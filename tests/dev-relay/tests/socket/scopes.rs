@@ -1,5 +1,6 @@
 //! What a subscription can hear: the scope of `#h`, and read gates.
 
+use buzz_dev_relay::client::{tag, unix_now};
 use buzz_dev_relay::keys::Keys;
 use buzz_dev_relay::rules::channels::Visibility;
 use buzz_dev_relay::rules::{Generation, Settings};
@@ -142,4 +143,41 @@ async fn gated_kinds_need_the_readers_own_key() {
         .expect("it holds");
     let text = "restricted: p-gated kinds require #p tag matching your pubkey";
     assert_eq!(next(&mut client).await, closed("c", text));
+}
+
+#[tokio::test]
+async fn personas_and_turn_metrics_are_seen_only_by_whom_they_are_for() {
+    let relay = relay().await;
+    let (keys, owner, stranger) = (Keys::generate(), Keys::generate(), Keys::generate());
+    let mut author = client(&relay, &keys).await;
+    let mut other = client(&relay, &stranger).await;
+    let mut human = client(&relay, &owner).await;
+    listen(&mut other, "personas", json!({"kinds": [30_175]})).await;
+    let metrics = json!({"kinds": [44_200], "#p": [owner.public()]});
+    listen(&mut human, "metrics", metrics).await;
+    let persona = |d: &str, shared| {
+        let mut tags = vec![tag("d", d)];
+        tags.extend(shared);
+        keys.sign_event(30_175, tags, "", unix_now())
+    };
+
+    let hidden = persona("hidden", None);
+    let shared = persona("shared", Some(tag("shared", "true")));
+    let tags = vec![tag("p", owner.public()), tag("agent", keys.public())];
+    let metric = keys.sign_event(44_200, tags, "", unix_now());
+    for event in [&hidden, &shared, &metric] {
+        accept(&mut author, event).await;
+    }
+
+    assert_eq!(next(&mut other).await, live("personas", &shared));
+    assert_silent(&mut other).await;
+    assert_eq!(
+        history(&mut other, json!({"kinds": [30_175]})).await,
+        [shared]
+    );
+    assert_eq!(
+        history(&mut author, json!({"kinds": [30_175]})).await.len(),
+        2
+    );
+    assert_eq!(next(&mut human).await, live("metrics", &metric));
 }

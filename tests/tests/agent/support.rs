@@ -1,0 +1,216 @@
+//! A relay with one channel, one person in it, and agents to join them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use buzz_adapters::acp::{Facts, Workers};
+use buzz_adapters::connect::{Delivery, Events, Handle, Setup, StartWorkers, connect};
+use buzz_adapters::keys::SecretKey;
+use buzz_adapters::sign::{LocalSigner, Signer as _};
+use buzz_adapters::tls::{Roots, Tls};
+use buzz_adapters::tokio::Tokio;
+use buzz_adapters::url::RelayUrl;
+use buzz_dev_relay::client::{Client, Frame, tag, unix_now};
+use buzz_dev_relay::faults::Target;
+use buzz_dev_relay::keys::Keys;
+use buzz_dev_relay::rules::channels::{ChannelKind, Role, Visibility};
+use buzz_dev_relay::rules::event::Event;
+use buzz_dev_relay::rules::queue::Closing;
+use buzz_dev_relay::{DevRelay, Options};
+use buzz_proto::config::{Config, Consumer};
+use buzz_proto::schedule::{self, Action, Input, StopReason, TurnEnd};
+use buzz_proto::{publish, relay, wire};
+use serde_json::json;
+
+pub(crate) const CHANNEL: &str = "6f1d2c3b-4a59-4e68-8f70-8192a3b4c5d6";
+const ANOTHER: &str = "7a2e3d4c-5b6a-4f79-9081-92a3b4c5d6e7";
+/// A guard against a test that hangs; no verdict depends on it.
+const GUARD: Duration = Duration::from_secs(60);
+
+/// Who takes the events of an agent.
+pub(crate) struct Taker {
+    consumer: Consumer,
+    workers: Option<StartWorkers>,
+}
+
+/// The test takes them itself.
+pub(crate) fn external(slots: u32) -> Taker {
+    Taker { consumer: Consumer::External { slots }, workers: None }
+}
+
+/// Workers in this process that repeat what they are told.
+pub(crate) fn workers(count: u16) -> Taker {
+    let mut config = schedule::Config::new(count);
+    config.respond_to = schedule::RespondTo::Anyone;
+    let start: StartWorkers = Box::new(|facts| -> Box<dyn Workers> { Box::new(Echo { facts }) });
+    Taker { consumer: Consumer::Workers(Box::new(config)), workers: Some(start) }
+}
+
+struct Echo {
+    facts: Facts,
+}
+
+impl Workers for Echo {
+    fn perform(&mut self, action: Action) {
+        let tell = |fact| (self.facts)(fact);
+        match action {
+            Action::Spawn { worker } => tell(Input::WorkerUp { worker }),
+            Action::Kill { worker } => {
+                tell(Input::WorkerDown { worker, cause: schedule::DownCause::Killed });
+            }
+            Action::Start { turn, batch, .. } => {
+                tell(Input::SessionOpened { turn });
+                let said = batch.last().map(wire::Event::content).unwrap_or_default();
+                let reply = format!("you said: {said}");
+                let end = TurnEnd::Answered { reply, stop: StopReason::EndTurn };
+                tell(Input::Finished { turn, end });
+            }
+            Action::CancelTurn { .. }
+            | Action::CloseSession { .. }
+            | Action::Left { .. }
+            | Action::Dispose { .. }
+            | Action::Publish(_)
+            | Action::ShutdownRequested
+            | Action::Ended
+            | Action::Note(_)
+            | Action::WakeAt(_) => {}
+        }
+    }
+}
+
+/// A running agent.
+pub(crate) struct Agent {
+    pub(crate) handle: Handle<Tokio>,
+    events: Events<Tokio>,
+}
+
+impl Agent {
+    pub(crate) async fn next_event(&mut self) -> wire::Event {
+        within(async {
+            loop {
+                match self.events.next().await.expect("the agent runs") {
+                    Delivery::Event { event, .. } => return event,
+                    Delivery::Subscription { .. }
+                    | Delivery::Channel { .. }
+                    | Delivery::Link { .. } => {}
+                }
+            }
+        })
+        .await
+    }
+
+    /// Ends it, and waits until it has.
+    pub(crate) async fn end(&mut self) {
+        self.handle.shutdown(Duration::from_secs(5));
+        within(self.handle.ended()).await;
+    }
+}
+
+/// The relay, and a person on it.
+pub(crate) struct Scene {
+    relay: DevRelay,
+    person: Keys,
+    client: Client,
+    agent: String,
+    key: Option<SecretKey>,
+}
+
+impl Scene {
+    pub(crate) async fn open() -> Self {
+        let relay = DevRelay::start(Options::default()).await.expect("the relay starts");
+        let person = Keys::generate();
+        let mut client = Client::connect(&relay.url(), &person).await.expect("a person connects");
+        let key = SecretKey::generate().expect("the system has random numbers");
+        let agent = key.public_key().to_string();
+        open_channel(&relay, CHANNEL, &person, &agent);
+        listen(&mut client, CHANNEL, &agent).await;
+        Self { relay, person, client, agent, key: Some(key) }
+    }
+
+    pub(crate) fn agent_key(&self) -> String {
+        self.agent.clone()
+    }
+
+    /// Starts the one agent of this scene.
+    pub(crate) fn agent(&mut self, taker: Taker) -> Agent {
+        let signer = LocalSigner::new(self.key.take().expect("one agent a scene"));
+        let url = self.relay.url();
+        let setup = Setup {
+            config: Config {
+                seed: 1,
+                me: signer.public_key(),
+                relay: relay::Config::new(&url),
+                publish: publish::Config::default(),
+                consumer: taker.consumer,
+            },
+            url: RelayUrl::parse(&url).expect("the relay's own URL"),
+            tls: Tls::new(Roots::Bundled, None).expect("the bundled roots"),
+            signer: Arc::new(signer),
+            attestation: None,
+            workers: taker.workers,
+            record: None,
+            report: Box::new(|report| println!("{report:?}")),
+        };
+        let (handle, events) = connect::<Tokio>(setup).expect("the settings work");
+        Agent { handle, events }
+    }
+
+    pub(crate) async fn mention(&mut self, words: &str, tags: Vec<Vec<String>>) -> Event {
+        self.mention_in(CHANNEL, words, tags).await
+    }
+
+    pub(crate) async fn mention_in(
+        &mut self,
+        channel: &str,
+        words: &str,
+        mut tags: Vec<Vec<String>>,
+    ) -> Event {
+        tags.extend([tag("h", channel), tag("p", &self.agent)]);
+        let event = self.person.sign_event(9, tags, words, unix_now());
+        let receipt = within(self.client.publish(&event)).await.expect("the relay answers");
+        assert!(receipt.accepted, "{}", receipt.message);
+        event
+    }
+
+    /// The agent's reply to a message.
+    pub(crate) async fn reply_to(&mut self, id: &str) -> Event {
+        within(async {
+            loop {
+                let frame = self.client.next().await.expect("the person is connected");
+                if let Frame::Event { event, .. } = frame
+                    && event.tags.iter().any(|tag| tag.get(1).is_some_and(|named| named == id))
+                {
+                    return *event;
+                }
+            }
+        })
+        .await
+    }
+
+    pub(crate) fn drop_the_agents_connection(&self) {
+        let agent = Target::Key(self.agent.clone());
+        self.relay.faults().disconnect(&agent, &Closing::Abort);
+    }
+
+    pub(crate) fn open_another_channel(&self) -> &'static str {
+        open_channel(&self.relay, ANOTHER, &self.person, &self.agent);
+        ANOTHER
+    }
+}
+
+fn open_channel(relay: &DevRelay, channel: &str, owner: &Keys, agent: &str) {
+    let (visibility, kind) = (Visibility::Private, ChannelKind::Stream);
+    relay
+        .create_channel(channel, "test", visibility, kind, owner.public())
+        .expect("a fresh channel");
+    relay.add_member(channel, agent, Role::Bot, owner.public()).expect("the channel is there");
+}
+
+async fn listen(client: &mut Client, channel: &str, agent: &str) {
+    let filter = json!({"kinds": [9], "#h": [channel], "authors": [agent], "limit": 0});
+    client.subscribe(channel, filter).await.expect("the relay listens");
+}
+
+async fn within<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(GUARD, work).await.expect("it happens")
+}

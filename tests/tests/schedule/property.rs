@@ -32,7 +32,7 @@ impl Watch {
             10 | 11 => self.finish(pick, how),
             12 => self.settle(pick, how),
             13 => self.control(how),
-            14 if how % 2 == 0 => {
+            14 if how.is_multiple_of(2) => {
                 let actions = self.script.jump();
                 self.see(actions);
             }
@@ -45,13 +45,17 @@ impl Watch {
     }
 
     fn arrive(&mut self, which: u8, how: u16) {
-        let number = u16::try_from(self.arrived).unwrap() + 100;
+        let number = u16::try_from(self.arrived).expect("a short run") + 100;
         let said = Said {
             id: number,
             author: [STRANGER, STRANGER, STRANGER, OWNER, ME][usize::from(which % 5)],
-            root: (how % 4 != 0).then_some(how % 4),
-            channel: if which % 7 == 0 { DIRECT } else { ROOM },
-            mentions: which % 11 != 0,
+            root: (!how.is_multiple_of(4)).then_some(how % 4),
+            channel: if which.is_multiple_of(7) {
+                DIRECT
+            } else {
+                ROOM
+            },
+            mentions: !which.is_multiple_of(11),
             content: ["hi", "hi", "hi", "!cancel", "!rotate"][usize::from(how % 5)],
             ..Said::default()
         };
@@ -109,7 +113,7 @@ impl Watch {
         let Some(turn) = self.turn(pick) else {
             return;
         };
-        let cause = if how % 2 == 0 {
+        let cause = if how.is_multiple_of(2) {
             OpenCause::Unknown
         } else {
             OpenCause::Refused {
@@ -171,7 +175,7 @@ impl Watch {
             Want::StopAndDrop,
             Want::StopAndRotate,
         ][usize::from(how % 4)];
-        let target = if how % 3 == 0 {
+        let target = if how.is_multiple_of(3) {
             Target::Channel(ROOM)
         } else {
             Target::Scope(Scope::Thread(ROOM, id(how % 4)))
@@ -182,7 +186,7 @@ impl Watch {
     fn disturb(&mut self, pick: usize, how: u16) {
         match how % 5 {
             0 => self.give(Input::Link {
-                live: pick % 2 == 0,
+                live: pick.is_multiple_of(2),
             }),
             1 => {
                 let kind = [ChannelKind::Stream, ChannelKind::Direct][pick % 2];

@@ -120,7 +120,7 @@ fn a_worker_with_all_its_sessions_lets_the_least_recently_used_one_go() {
         2,
         thread(3),
         Session::Fresh(session(0, 3)),
-        &[third.clone()],
+        std::slice::from_ref(&third),
     );
     expected.insert(
         1,

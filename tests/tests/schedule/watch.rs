@@ -129,7 +129,7 @@ impl Watch {
                 self.end_turns(|(_, busy)| *busy == worker);
             }
             Action::Note(Note::HandedBack { scope, count }) => {
-                self.handed_back += usize::try_from(count).unwrap();
+                self.handed_back += usize::try_from(count).expect("a small count");
                 self.queued.retain(|_, queued| *queued != scope);
             }
             Action::Ended => self.has_ended = true,

@@ -11,9 +11,11 @@ use crate::support::{
 
 /// The wait that a note of a worker's end announces.
 fn wait_of(actions: &[Action]) -> std::time::Duration {
-    let waits = actions.iter().find_map(|action| match action {
-        Action::Note(Note::WorkerDown { wait, .. }) => Some(*wait),
-        _ => None,
+    let waits = actions.iter().find_map(|action| {
+        let Action::Note(Note::WorkerDown { wait, .. }) = action else {
+            return None;
+        };
+        Some(*wait)
     });
     waits.expect("a note of a worker's end")
 }

@@ -263,7 +263,7 @@ impl Outbox {
         self.rows.get(&job)
     }
 
-    pub(super) fn get_mut(&mut self, job: JobId) -> Option<&mut Row> {
+    pub(super) fn row_mut(&mut self, job: JobId) -> Option<&mut Row> {
         self.rows.get_mut(&job)
     }
 

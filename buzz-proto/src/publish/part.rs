@@ -247,7 +247,7 @@ impl Part {
             return;
         }
         let around = self.around(call.job, false);
-        let Some(row) = self.outbox.get_mut(call.job) else {
+        let Some(row) = self.outbox.row_mut(call.job) else {
             return;
         };
         if row.history.fail(around) {
@@ -312,7 +312,7 @@ impl Part {
     /// What a reading means for its job.
     fn conclude(&mut self, job: JobId, reading: Reading, is_gated: bool, now: MonoTime) {
         let around = self.around(job, is_gated);
-        let Some(row) = self.outbox.get_mut(job) else {
+        let Some(row) = self.outbox.row_mut(job) else {
             return;
         };
         match row.history.decide(reading, around) {

@@ -138,7 +138,7 @@ impl Part {
         };
         self.posts.begin(ticket, Call { job, until, kept });
         self.outbox.enter(job, Phase::Posting { ticket });
-        let posts = self.outbox.get_mut(job).map_or(1, |row| {
+        let posts = self.outbox.row_mut(job).map_or(1, |row| {
             row.history.posts = row.history.posts.saturating_add(1);
             row.history.posts
         });

@@ -96,9 +96,9 @@ pub(crate) const fn ms(millis: u64) -> MonoTime {
 
 pub(crate) fn event(id: u64) -> Event {
     let zeros = "0".repeat(64);
-    let json = format!(
-        r#"{{"id":"{id:064x}","pubkey":"{zeros}","created_at":1,"kind":9,"tags":[],"content":"","sig":"{zeros}{zeros}"}}"#
-    );
+    let fields = r#""created_at":1,"kind":9,"tags":[],"content":"""#;
+    let keys = format!(r#""pubkey":"{zeros}","sig":"{zeros}{zeros}""#);
+    let json = format!(r#"{{"id":"{id:064x}",{keys},{fields}}}"#);
     Event::decode(Bytes::from(json)).expect("an event")
 }
 

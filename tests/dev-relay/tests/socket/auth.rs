@@ -145,7 +145,7 @@ async fn behind_tls_the_secure_scheme_is_expected() {
 #[tokio::test]
 async fn a_missed_deadline_closes_without_status_and_without_a_word() {
     let settings = Settings {
-        auth_deadline: Duration::from_millis(30),
+        auth_deadline: Duration::from_millis(150),
         ..settings()
     };
     let relay = relay_with(settings).await;
@@ -163,23 +163,6 @@ async fn a_missed_deadline_closes_without_status_and_without_a_word() {
         ),
         "{end:?}"
     );
-}
-
-#[tokio::test]
-async fn an_authenticated_connection_outlives_the_deadline() {
-    let settings = Settings {
-        auth_deadline: Duration::from_millis(200),
-        ..settings()
-    };
-    let relay = relay_with(settings).await;
-    let (mut early, mut late) = (
-        client(&relay, &Keys::generate()).await,
-        challenged(&relay).await.0,
-    );
-
-    assert!(guard(late.next()).await.is_err());
-
-    assert_silent(&mut early).await;
 }
 
 #[tokio::test]

@@ -91,6 +91,16 @@ fn authentication_has_five_seconds() {
 }
 
 #[test]
+fn an_authenticated_connection_outlives_the_deadline() {
+    let (mut rules, id, _) = authenticated(Settings::default());
+
+    rules.tick(id, START + Duration::from_secs(6));
+
+    assert_eq!(rules.take(id), Batch::default());
+    assert_eq!(rules.deadline(id), Some(START + Duration::from_secs(30)));
+}
+
+#[test]
 fn without_any_pong_the_connection_ends_after_sixty_seconds() {
     let (mut rules, id, _) = authenticated(Settings::default());
 

@@ -419,10 +419,10 @@ impl Machine {
         true
     }
 
-    /// Outcomes pass; of anything else the first of its kind, later ones as a summary.
+    /// Outcomes and progress pass; of anything else the first of its kind, later ones as a summary.
     fn note(&mut self, note: Note, now: &mut Now, out: &mut Vec<Action>) {
         let kind = note.kind();
-        if note.is_outcome() || self.limiter.admit(kind, now) {
+        if note.is_outcome() || note.is_progress() || self.limiter.admit(kind, now) {
             out.push(Action::Note(note));
         } else {
             self.held_back.insert(kind, note);

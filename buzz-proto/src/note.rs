@@ -1,7 +1,8 @@
 //! Facts worth telling, as values. An adapter prints them; the machine has no logger.
 //!
-//! Outcome notes ([`Note::is_outcome`]) are told one by one. All others pass a limiter: the first
-//! of a kind at once, later ones as one summary with a count per period.
+//! Outcomes ([`Note::is_outcome`]) and progress ([`Note::is_progress`]) are told one by one. All
+//! others pass a limiter: the first of a kind at once, later ones as one summary with a count per
+//! period.
 
 use alloc::string::String;
 use core::fmt;
@@ -197,6 +198,12 @@ impl Note {
                 | Self::Controlled { .. }
                 | Self::Repeated { .. }
         )
+    }
+
+    /// Whether it tells of work that goes its way, at the pace of that work: nothing to merge.
+    #[must_use]
+    pub const fn is_progress(&self) -> bool {
+        matches!(self, Self::Joined { .. } | Self::TurnStarted { .. })
     }
 
     /// Its kind: notes of one kind share a limit. The name of its variant, and of what varies in

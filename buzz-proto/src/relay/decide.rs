@@ -185,7 +185,7 @@ impl Relay {
     ) -> bool {
         if let Some(ticket) = self.roster.overdue(&self.config.limits, quotas, now) {
             out.push(Action::Abort { ticket });
-            out.push(Action::Note(Note::RosterFailed { status: None }));
+            self.roster_failed(None, out);
             return true;
         }
         let wanted = self.config.channels == Channels::Roster
@@ -204,7 +204,8 @@ impl Relay {
                     kind,
                     floor,
                 } => self.join(channel, kind, floor, out),
-                Change::Seen { channel, kind } => {
+                Change::Seen { channel } => self.subs.question(Sub::Channel(channel)),
+                Change::Described { channel, kind } => {
                     self.subs.question(Sub::Channel(channel));
                     let state = ChannelState::Joined { kind };
                     out.push(Action::Channel { channel, state });
@@ -274,7 +275,7 @@ impl Relay {
             self.send(conn, wire::close(&name), now.time(), out);
             moved = true;
         }
-        let relay_time = self.relay_time_at(now.time());
+        let times = self.times(now.time());
         while self.subs.unanswered() < self.config.limits.unanswered_max as usize {
             let Some(sub) = self.subs.next(now) else {
                 break;
@@ -286,7 +287,7 @@ impl Relay {
             let limits = &self.config.limits;
             let asked = self
                 .subs
-                .request(sub, self.me, relay_time, limits, (write, stamp));
+                .request(sub, self.me, times, limits, (write, stamp));
             let Some((name, filter)) = asked else { break };
             self.write(conn, write, wire::req(&name, &filter), now.time(), out);
             out.push(Action::Note(Note::Subscription {

@@ -170,9 +170,7 @@ impl Relay {
         }
         let limits = &self.config.limits;
         let Some(events) = self.roster.answered(answer, limits, quotas, now) else {
-            out.push(Action::Note(Note::RosterFailed {
-                status: Some(answer.status),
-            }));
+            self.roster_failed(Some(answer.status), out);
             return;
         };
         let changes = self
@@ -193,7 +191,13 @@ impl Relay {
             return;
         }
         self.roster.broke(quotas, now);
-        out.push(Action::Note(Note::RosterFailed { status: None }));
+        self.roster_failed(None, out);
+    }
+
+    /// A read gave nothing.
+    pub(super) fn roster_failed(&mut self, status: Option<u16>, out: &mut Vec<Action>) {
+        out.push(Action::Note(Note::RosterFailed { status }));
+        self.changes.extend(self.roster.give_up_describing());
     }
 
     /// What is wanted of a channel unless the application says otherwise.

@@ -45,6 +45,7 @@ pub struct Relay {
     wall: Option<WallClock>,
     relay_time: Option<WallClock>,
     begun: bool,
+    started: MonoTime,
     link: link::Link,
     auth: auth::Auth,
     subs: subs::Subs,
@@ -143,6 +144,7 @@ impl Relay {
             wall: None,
             relay_time: None,
             begun: false,
+            started: now,
             link: link::Link::new(&config.url, limits, seed.derive(1)),
             auth: auth::Auth::new(),
             subs: subs::Subs::new(),
@@ -276,6 +278,18 @@ impl Relay {
 
     fn relay_time_at(&self, now: MonoTime) -> Option<UnixTime> {
         self.relay_time.map(|clock| clock.at(now))
+    }
+
+    fn times(&self, now: MonoTime) -> subs::Times {
+        let present = self.relay_time_at(now);
+        let age = now
+            .saturating_since(self.started)
+            .saturating_add(self.config.look_back);
+        let owed_since = present.map(|present| present.before(age));
+        subs::Times {
+            present,
+            owed_since,
+        }
     }
 
     /// The socket or dial is over, by whichever side.

@@ -40,8 +40,19 @@ pub(super) struct Roster {
     reads: u64,
     phase: Phase,
     rows: BTreeMap<ChannelId, Row>,
+    /// Channels that a notice named and no read has described yet.
+    announced: BTreeMap<ChannelId, Announced>,
     /// The last complete read, in relay time.
     complete: Option<UnixTime>,
+}
+
+/// An addition whose channel is not described yet: what it is decides who may speak there, so it
+/// is joined when a read has told, or cannot tell.
+#[derive(Clone, Copy, Debug)]
+struct Announced {
+    dated: UnixTime,
+    /// Complete reads without it: the first may have begun before the addition.
+    misses: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -86,8 +97,12 @@ pub(super) enum Change {
         kind: ChannelKind,
         floor: Option<UnixTime>,
     },
-    /// Known before; its kind may have changed.
+    /// Known before, and still named.
     Seen {
+        channel: ChannelId,
+    },
+    /// Known before, as something else.
+    Described {
         channel: ChannelId,
         kind: ChannelKind,
     },
@@ -104,6 +119,7 @@ impl Roster {
             reads: 0,
             phase: Phase::Idle { next: None },
             rows: BTreeMap::new(),
+            announced: BTreeMap::new(),
             complete: None,
         }
     }
@@ -120,33 +136,24 @@ impl Roster {
         let channel = event.channel()?;
         let dated = event.created_at();
         if event.kind() == MEMBER_ADDED {
-            let known = self.rows.get_mut(&channel);
-            let floor = Some(dated.before(NOTICE_LOOK_BACK));
-            let Some(row) = known else {
-                let kind = ChannelKind::Direct;
-                self.rows.insert(
-                    channel,
-                    Row {
-                        kind,
-                        misses: 0,
-                        added: Some(dated),
-                    },
-                );
+            let Some(row) = self.rows.get_mut(&channel) else {
+                self.announced
+                    .insert(channel, Announced { dated, misses: 0 });
                 self.hasten();
-                return Some(Change::Joined {
-                    channel,
-                    kind,
-                    floor,
-                });
+                return None;
             };
             row.added = row.added.max(Some(dated));
             row.misses = 0;
+            let floor = Some(dated.before(NOTICE_LOOK_BACK));
+            let kind = row.kind;
             return Some(Change::Joined {
                 channel,
-                kind: row.kind,
+                kind,
                 floor,
             });
         }
+        self.announced
+            .retain(|announced, row| *announced != channel || row.dated > dated);
         let newer = self
             .rows
             .get(&channel)?
@@ -222,6 +229,34 @@ impl Roster {
         }
         self.broke(quotas, now.time());
         Some(call.ticket)
+    }
+
+    /// A read failed: what was announced is joined without being described, on the safe side.
+    pub(super) fn give_up_describing(&mut self) -> Vec<Change> {
+        let kind = ChannelKind::Direct;
+        let mut changes = Vec::new();
+        for (channel, row) in core::mem::take(&mut self.announced) {
+            changes.push(self.join(channel, kind, row));
+        }
+        changes
+    }
+
+    fn join(&mut self, channel: ChannelId, kind: ChannelKind, row: Announced) -> Change {
+        let added = Some(row.dated);
+        self.rows.insert(
+            channel,
+            Row {
+                kind,
+                misses: 0,
+                added,
+            },
+        );
+        let floor = Some(row.dated.before(NOTICE_LOOK_BACK));
+        Change::Joined {
+            channel,
+            kind,
+            floor,
+        }
     }
 
     /// The call has no answer.
@@ -301,42 +336,13 @@ impl Roster {
         let described: BTreeMap<_, _> = events.iter().filter_map(metadata).collect();
         let mut changes = Vec::new();
         for channel in members {
-            let state = described.get(channel).copied();
-            if matches!(state, Some(Metadata::Archived)) {
-                continue;
+            match described.get(channel) {
+                Some(Metadata::Open(kind)) => changes.push(self.present(*channel, *kind)),
+                Some(Metadata::Archived) => {}
+                None => changes.push(self.present(*channel, ChannelKind::Direct)),
             }
-            let kind = match state {
-                Some(Metadata::Open(kind)) => kind,
-                Some(Metadata::Archived) | None => ChannelKind::Direct,
-            };
-            let channel = *channel;
-            let known = self.rows.insert(
-                channel,
-                Row {
-                    kind,
-                    misses: 0,
-                    added: None,
-                },
-            );
-            let Some(known) = known else {
-                let floor = self.complete.map(|read| read.before(NOTICE_LOOK_BACK));
-                changes.push(Change::Joined {
-                    channel,
-                    kind,
-                    floor,
-                });
-                continue;
-            };
-            self.rows.insert(
-                channel,
-                Row {
-                    kind,
-                    misses: 0,
-                    ..known
-                },
-            );
-            changes.push(Change::Seen { channel, kind });
         }
+        changes.extend(self.miss_announced());
         let present = |channel: &ChannelId| {
             members.contains(channel) && !matches!(described.get(channel), Some(Metadata::Archived))
         };
@@ -352,6 +358,68 @@ impl Roster {
         });
         self.complete = relay_time.or(self.complete);
         changes
+    }
+
+    /// A read names a channel.
+    fn present(&mut self, channel: ChannelId, kind: ChannelKind) -> Change {
+        if let Some(announced) = self.announced.remove(&channel) {
+            return self.join(channel, kind, announced);
+        }
+        let floor = self.complete.map(|read| read.before(NOTICE_LOOK_BACK));
+        match self.rows.get_mut(&channel) {
+            Some(row) => {
+                let same = row.kind == kind;
+                *row = Row {
+                    kind,
+                    misses: 0,
+                    ..*row
+                };
+                if same {
+                    Change::Seen { channel }
+                } else {
+                    Change::Described { channel, kind }
+                }
+            }
+            None => {
+                self.rows.insert(
+                    channel,
+                    Row {
+                        kind,
+                        misses: 0,
+                        added: None,
+                    },
+                );
+                Change::Joined {
+                    channel,
+                    kind,
+                    floor,
+                }
+            }
+        }
+    }
+
+    /// A whole read did not name what was announced: another one follows at once, and then the
+    /// notice is believed.
+    fn miss_announced(&mut self) -> Vec<Change> {
+        for row in self.announced.values_mut() {
+            row.misses = row.misses.saturating_add(1);
+        }
+        let over = |row: &Announced| row.misses >= MISSES;
+        let believed: Vec<_> = self
+            .announced
+            .iter()
+            .filter(|(_, row)| over(row))
+            .map(|(channel, row)| (*channel, *row))
+            .collect();
+        self.announced.retain(|_, row| !over(row));
+        if !self.announced.is_empty() {
+            self.hasten();
+        }
+        let kind = ChannelKind::Direct;
+        believed
+            .into_iter()
+            .map(|(channel, row)| self.join(channel, kind, row))
+            .collect()
     }
 
     /// Between two reads: the interval, a fifth more or less.

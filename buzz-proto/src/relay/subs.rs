@@ -84,6 +84,14 @@ struct Stray {
     closed: Option<MonoTime>,
 }
 
+/// Times by the relay's clock, where that is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    pub(super) present: Option<UnixTime>,
+    /// Events dated before this are not owed to an agent that starts for the first time.
+    pub(super) owed_since: Option<UnixTime>,
+}
+
 /// Whose frame it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
@@ -400,7 +408,7 @@ impl Subs {
         &mut self,
         sub: Sub,
         me: PubKey,
-        relay_time: Option<UnixTime>,
+        times: Times,
         limits: &Limits,
         (write, stamp): (WriteId, Generation),
     ) -> Option<(SubName, Filter)> {
@@ -408,18 +416,18 @@ impl Subs {
         let n = self.next;
         self.next = self.next.saturating_add(1);
         if row.floor.is_none() {
-            row.floor = relay_time;
+            row.floor = times.owed_since;
         }
         let since = row
             .received
             .or_else(|| row.floor.map(|floor| floor.before(limits.drift)));
-        let filter = row.filter(sub, me, relay_time.and(since), Some(limits.page));
+        let filter = row.filter(sub, me, times.present.and(since), Some(limits.page));
         row.phase = Phase::Requested(Box::new(Request {
             n,
             write,
             stamp,
             written: None,
-            begun: relay_time,
+            begun: times.present,
             brought: 0,
             overlaps: false,
             oldest: None,

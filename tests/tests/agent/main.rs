@@ -68,7 +68,7 @@ async fn a_channel_joined_later_is_listened_to() {
     let first = scene.mention("in the first channel", Vec::new()).await;
     scene.reply_to(&first.id).await;
 
-    let channel = scene.open_another_channel();
+    let channel = scene.open_another_channel().await;
     let mention = scene.mention_in(channel, "in the second channel", Vec::new()).await;
 
     assert_eq!(scene.reply_to(&mention.id).await.content, "you said: in the second channel");

@@ -189,11 +189,12 @@ impl Scene {
 
     pub(crate) fn drop_the_agents_connection(&self) {
         let agent = Target::Key(self.agent.clone());
-        self.relay.faults().disconnect(&agent, &Closing::Abort);
+        self.relay.faults().disconnect(&agent, &Closing::Abrupt);
     }
 
-    pub(crate) fn open_another_channel(&self) -> &'static str {
+    pub(crate) async fn open_another_channel(&mut self) -> &'static str {
         open_channel(&self.relay, ANOTHER, &self.person, &self.agent);
+        listen(&mut self.client, ANOTHER, &self.agent).await;
         ANOTHER
     }
 }

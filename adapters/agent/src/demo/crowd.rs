@@ -15,8 +15,9 @@ use buzz_proto::ids::PubKey;
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::CHANNELS;
+use super::progress::Progress;
 use super::score::{Owed, Tally, replied_to};
+use super::{CHANNELS, other};
 use crate::args::DemoArgs;
 use crate::exit::Failure;
 use crate::ui::Ui;
@@ -43,7 +44,10 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn of(args: &DemoArgs) -> Self {
-        Self { users: usize::from(args.users), mentions: usize::from(args.mentions) }
+        Self {
+            users: count(args.users),
+            mentions: count(args.mentions),
+        }
     }
 }
 
@@ -71,24 +75,38 @@ impl Crowd {
         let mut people = Vec::with_capacity(plan.users);
         for number in 0..plan.users {
             let keys = Keys::generate();
-            let client = Client::connect(&relay.url(), &keys).await.map_err(Failure::other)?;
-            people.push(Person { number, keys, client });
+            let client = Client::connect(&relay.url(), &keys).await.map_err(other)?;
+            people.push(Person {
+                number,
+                keys,
+                client,
+            });
         }
-        Ok(Self { plan, agent: agent.to_string(), people, tally: Arc::default() })
+        Ok(Self {
+            plan,
+            agent: agent.to_string(),
+            people,
+            tally: Arc::default(),
+        })
     }
 
     /// Who opens the channels: the first to arrive.
     pub(super) fn owner(&self) -> &str {
-        self.people.first().map_or("", |person| person.keys.public())
+        self.people
+            .first()
+            .map_or("", |person| person.keys.public())
     }
 
     /// Everybody else.
     pub(super) fn members(&self) -> impl Iterator<Item = &str> {
-        self.people.iter().skip(1).map(|person| person.keys.public())
+        self.people
+            .iter()
+            .skip(1)
+            .map(|person| person.keys.public())
     }
 
     /// Everybody talks until all mentions are settled, or nothing happens any more.
-    pub(super) async fn talk(self, ui: &Ui) -> Result<Tally, Failure> {
+    pub(super) async fn talk(self, ui: Ui) -> Result<Tally, Failure> {
         let total = self.plan.users.saturating_mul(self.plan.mentions);
         let (over, ended) = watch::channel(false);
         let mut tasks = Vec::new();
@@ -106,14 +124,15 @@ impl Crowd {
         // The receivers live in the tasks; one that failed has dropped its own.
         let _failed = over.send(true);
         for task in tasks {
-            task.await.map_err(Failure::other)??;
+            task.await.map_err(other)??;
         }
         Ok(locked(&self.tally).clone())
     }
 }
 
 /// Shows progress until everything is settled or nothing moves any more.
-async fn show(tally: &Mutex<Tally>, total: usize, ui: &Ui) {
+async fn show(tally: &Mutex<Tally>, total: usize, ui: Ui) {
+    let mut progress = Progress::new(ui);
     let (mut last, mut since) = (0, Instant::now());
     loop {
         tokio::time::sleep(PROGRESS).await;
@@ -121,16 +140,16 @@ async fn show(tally: &Mutex<Tally>, total: usize, ui: &Ui) {
             let tally = locked(tally);
             (tally.owed(), tally.settled())
         };
-        ui.progress(&format!("{owed} of {total} mentions sent, {settled} answered"));
+        let line = format!("{owed} of {total} mentions sent, {settled} answered");
         if settled >= total || since.elapsed() > STALLED {
-            break;
+            return progress.finish(&line);
         }
+        progress.show(&line);
         if settled.saturating_add(owed) > last {
             last = settled.saturating_add(owed);
             since = Instant::now();
         }
     }
-    ui.progress_done();
 }
 
 /// One person's part of the conversation.
@@ -158,12 +177,17 @@ impl Talk {
         mut over: watch::Receiver<bool>,
     ) -> Result<(), Failure> {
         for channel in CHANNELS {
-            let filter = json!({"kinds": [9], "#h": [channel], "authors": [self.agent], "limit": 0});
+            let filter =
+                json!({"kinds": [9], "#h": [channel], "authors": [self.agent], "limit": 0});
             let subscribed = self.person.client.subscribe(channel, filter).await;
-            subscribed.map_err(Failure::other)?;
+            subscribed.map_err(other)?;
         }
         for turn in 0..mentions {
-            let follow_up = if turn % FOLLOW_UP == 0 { self.open.pop() } else { None };
+            let follow_up = if turn % FOLLOW_UP == 0 {
+                self.open.pop()
+            } else {
+                None
+            };
             self.mention(turn, follow_up).await?;
             self.listen(tokio::time::sleep(PAUSE)).await?;
         }
@@ -178,7 +202,11 @@ impl Talk {
 
     /// Says one thing to the agent; once the relay has it, an answer is owed.
     async fn mention(&mut self, turn: usize, follow_up: Option<Opening>) -> Result<(), Failure> {
-        let Person { number, keys, client } = &mut self.person;
+        let Person {
+            number,
+            keys,
+            client,
+        } = &mut self.person;
         let channel = match &follow_up {
             Some(opening) => opening.channel,
             None => CHANNELS[(*number + turn) % CHANNELS.len()],
@@ -191,7 +219,7 @@ impl Talk {
             tags.push(marked(&opening.answer, "reply"));
         }
         let event = keys.sign_event(9, tags, &format!("please repeat {word}"), unix_now());
-        let receipt = client.publish(&event).await.map_err(Failure::other)?;
+        let receipt = client.publish(&event).await.map_err(other)?;
         if receipt.accepted {
             if follow_up.is_none() {
                 self.mine.insert(event.id.clone(), channel);
@@ -207,7 +235,7 @@ impl Talk {
         let mut end = pin!(end);
         loop {
             let frame = tokio::select! {
-                frame = self.person.client.next() => frame.map_err(Failure::other)?,
+                frame = self.person.client.next() => frame.map_err(other)?,
                 () = &mut end => return Ok(()),
             };
             if let Frame::Event { event, .. } = frame {
@@ -221,7 +249,11 @@ impl Talk {
         if let Some(root) = root
             && let Some(channel) = self.mine.remove(&root)
         {
-            self.open.push(Opening { channel, root, answer: event.id.clone() });
+            self.open.push(Opening {
+                channel,
+                root,
+                answer: event.id.clone(),
+            });
         }
         locked(&self.tally).saw(event);
     }
@@ -233,13 +265,22 @@ impl Talk {
                 "kinds": [9], "#h": [channel], "authors": [self.agent], "limit": HISTORY_MAX,
             });
             let name = format!("back-{channel}");
-            let stored = self.person.client.history(&name, filter).await.map_err(Failure::other)?;
+            let stored = self
+                .person
+                .client
+                .history(&name, filter)
+                .await
+                .map_err(other)?;
             for event in stored {
                 locked(&self.tally).saw(event);
             }
         }
         Ok(())
     }
+}
+
+fn count(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// A person whose task broke while it held the tally left it whole: each change is one insertion.

@@ -5,10 +5,9 @@
 //! the crowd's own connections received and can read back from the relay.
 
 mod crowd;
+mod progress;
 mod score;
 
-use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -28,7 +27,7 @@ use buzz_proto::{publish, relay, schedule};
 use self::crowd::{Crowd, Plan};
 use self::score::Score;
 use crate::args::DemoArgs;
-use crate::exit::{self, Failure};
+use crate::exit::{Exit, Failure};
 use crate::ui::Ui;
 
 /// Channels the crowd talks in.
@@ -41,94 +40,120 @@ const WORKERS: u16 = 2;
 /// Running turns and unpublished replies at the end.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Runs the demonstration. The exit code says whether everything owed was answered, once.
-pub(crate) async fn run(args: &DemoArgs, ui: &Ui) -> Result<ExitCode, Failure> {
-    let started = Instant::now();
-    let relay = DevRelay::start(Options::default()).await.map_err(Failure::other)?;
-    let key = SecretKey::generate().map_err(Failure::other)?;
-    let crowd = Crowd::gather(&relay, Plan::of(args), key.public_key()).await?;
-    for channel in CHANNELS {
-        let owner = crowd.owner();
-        let opened = relay.create_channel(
-            channel,
-            "demo",
-            Visibility::Private,
-            ChannelKind::Stream,
-            owner,
-        );
-        opened.map_err(Failure::other)?;
-        for member in crowd.members() {
-            relay.add_member(channel, member, Role::Member, owner).map_err(Failure::other)?;
-        }
-        let agent = key.public_key().to_string();
-        relay.add_member(channel, &agent, Role::Bot, owner).map_err(Failure::other)?;
+/// Runs the demonstration. It succeeds if everything owed was answered or accounted for, once.
+pub(crate) fn run(args: DemoArgs, ui: Ui) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Runtime::new().map_err(other)?;
+    let score = runtime.block_on(show(args, ui))?;
+    for (name, count, meaning) in score.rows() {
+        ui.say(format_args!("{name:>10} {count:>5}  {meaning}"));
     }
-    ui.line(&format!("relay at {}, {WORKERS} workers, {} people", relay.url(), args.users));
-    let mut agent = start_agent(&relay, key, args, ui)?;
+    ui.say(format_args!(
+        "{:>10} {:>5.1}  in all",
+        "seconds", score.seconds
+    ));
+    ui.json(&score);
+    Ok(if score.is_clean() {
+        Exit::Done
+    } else {
+        Exit::Lost
+    })
+}
+
+async fn show(args: DemoArgs, ui: Ui) -> Result<Score, Failure> {
+    let started = Instant::now();
+    let relay = DevRelay::start(Options::default()).await.map_err(other)?;
+    let key = SecretKey::generate().map_err(other)?;
+    let crowd = Crowd::gather(&relay, Plan::of(&args), key.public_key()).await?;
+    open_channels(&relay, &crowd, &key.public_key().to_string())?;
+    ui.say(format_args!(
+        "relay at {}, {WORKERS} workers, {} people",
+        relay.url(),
+        args.users
+    ));
+    let mut agent = start_agent(&relay, key, &args, ui)?;
     let tally = crowd.talk(ui).await?;
     agent.shutdown(GRACE);
     agent.ended().await;
-    let seconds = started.elapsed().as_secs_f64();
     relay.shutdown().await;
-    let score = tally.score(seconds);
-    report(&score, args.json, ui);
-    Ok(if score.is_clean() { ExitCode::SUCCESS } else { exit::LOSSES.into() })
+    Ok(tally.score(started.elapsed().as_secs_f64()))
+}
+
+fn open_channels(relay: &DevRelay, crowd: &Crowd, agent: &str) -> Result<(), Failure> {
+    let (visibility, kind) = (Visibility::Private, ChannelKind::Stream);
+    let owner = crowd.owner();
+    for channel in CHANNELS {
+        relay
+            .create_channel(channel, "demo", visibility, kind, owner)
+            .map_err(other)?;
+        for member in crowd.members() {
+            relay
+                .add_member(channel, member, Role::Member, owner)
+                .map_err(other)?;
+        }
+        relay
+            .add_member(channel, agent, Role::Bot, owner)
+            .map_err(other)?;
+    }
+    Ok(())
+}
+
+/// What goes wrong here is the program's fault or the system's: everything it talks to is its own.
+fn other(error: impl std::fmt::Display) -> Failure {
+    Failure::new(Exit::Other, error)
 }
 
 fn start_agent(
     relay: &DevRelay,
     key: SecretKey,
     args: &DemoArgs,
-    ui: &Ui,
+    ui: Ui,
 ) -> Result<Handle<Tokio>, Failure> {
-    let url = RelayUrl::parse(&relay.url()).map_err(Failure::other)?;
+    let url = RelayUrl::parse(&relay.url()).map_err(other)?;
     let signer = LocalSigner::new(key);
     let mut workers = schedule::Config::new(WORKERS);
     workers.respond_to = schedule::RespondTo::Anyone;
     let config = Config {
-        seed: args.seed.unwrap_or(1),
+        seed: args.seed.map_or_else(draw, Ok)?,
         me: signer.public_key(),
         relay: relay::Config::new(&relay.url()),
         publish: publish::Config::default(),
         consumer: Consumer::Workers(Box::new(workers)),
     };
-    let program = std::env::current_exe().map_err(Failure::other)?;
+    let program = std::env::current_exe().map_err(other)?;
     let mut settings = AcpSettings::new(program.to_string_lossy());
     settings.args = vec!["echo-worker".into()];
-    let notes = ui.clone();
+    let runtime = tokio::runtime::Handle::current();
     let setup = Setup {
         config,
         url,
-        tls: Tls::new(Roots::Bundled, None).map_err(Failure::other)?,
+        tls: Tls::new(Roots::Bundled, None).map_err(other)?,
         signer: Arc::new(signer),
         attestation: None,
         workers: Some(Box::new(move |facts| -> Box<dyn Workers> {
-            Box::new(AcpPool::new(settings, facts))
+            Box::new(AcpPool::new(settings, runtime, move |fact| facts(fact)))
         })),
-        record: args.trace.as_ref().map(record_to).transpose()?,
+        record: args.trace.as_deref().map(record_to).transpose()?,
         report: Box::new(move |report| {
             if let Report::RecordFailed(error) = report {
-                notes.line(&format!("the trace is given up: {error}"));
+                ui.warn(format_args!("the trace is given up: {error}"));
             }
         }),
     };
     // With workers nobody else takes events, so the stream is not needed.
-    let (handle, _events) = connect::<Tokio>(setup).map_err(Failure::other)?;
+    let (handle, _events) = connect::<Tokio>(setup).map_err(other)?;
     Ok(handle)
 }
 
-fn record_to(path: &PathBuf) -> Result<RecordTo, Failure> {
-    let file = std::fs::File::create(path)
-        .map_err(|error| Failure::settings(format!("cannot write {}: {error}", path.display())))?;
-    Ok(RecordTo { file, privacy: Privacy::Redacted })
+fn record_to(path: &std::path::Path) -> Result<RecordTo, Failure> {
+    let file = std::fs::File::create(path).map_err(|error| {
+        Failure::usage(format_args!("cannot write {}: {error}", path.display()))
+    })?;
+    Ok(RecordTo {
+        file,
+        privacy: Privacy::Redacted,
+    })
 }
 
-fn report(score: &Score, json: bool, ui: &Ui) {
-    for (name, count, meaning) in score.rows() {
-        ui.line(&format!("{name:>10} {count:>5}  {meaning}"));
-    }
-    ui.line(&format!("{:>10} {:>5.1}", "seconds", score.seconds));
-    if json {
-        ui.result(&score.to_json());
-    }
+fn draw() -> Result<u64, Failure> {
+    getrandom::u64().map_err(other)
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use buzz_dev_relay::rules::event::Event;
+use serde::Serialize;
 
 /// A mention that the relay accepted: it is owed an answer.
 #[derive(Clone, Debug)]
@@ -21,14 +22,14 @@ pub(super) struct Tally {
 }
 
 /// The figures of a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Score {
-    pub(crate) owed: usize,
-    pub(crate) answered: usize,
-    pub(crate) accounted: usize,
-    pub(crate) lost: usize,
-    pub(crate) duplicates: usize,
-    pub(crate) seconds: f64,
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Score {
+    pub(super) owed: usize,
+    pub(super) answered: usize,
+    pub(super) accounted: usize,
+    pub(super) lost: usize,
+    pub(super) duplicates: usize,
+    pub(super) seconds: f64,
 }
 
 /// How one mention fared.
@@ -55,14 +56,21 @@ impl Tally {
     /// How many mentions have anything at all in their thread.
     pub(super) fn settled(&self) -> usize {
         let named: BTreeSet<_> = self.stored.values().filter_map(replied_to).collect();
-        self.owed.keys().filter(|id| named.contains(id.as_str())).count()
+        self.owed
+            .keys()
+            .filter(|id| named.contains(id.as_str()))
+            .count()
     }
 
     pub(super) fn score(&self, seconds: f64) -> Score {
         let mut fates: BTreeMap<&str, Fate> = BTreeMap::new();
         for event in self.stored.values() {
-            let Some(id) = replied_to(event) else { continue };
-            let Some(owed) = self.owed.get(id) else { continue };
+            let Some(id) = replied_to(event) else {
+                continue;
+            };
+            let Some(owed) = self.owed.get(id) else {
+                continue;
+            };
             if owed.root.as_deref() != tagged(event, "root") {
                 continue;
             }
@@ -74,44 +82,52 @@ impl Tally {
             }
         }
         let answered = fates.values().filter(|fate| fate.replies == 1).count();
-        let accounted =
-            fates.values().filter(|fate| fate.replies == 0 && fate.notices > 0).count();
+        let accounted = fates
+            .values()
+            .filter(|fate| fate.replies == 0 && fate.notices > 0)
+            .count();
         let doubled = fates.values().filter(|fate| fate.replies > 1);
         let (repeated, duplicates) = doubled.fold((0_usize, 0_usize), |(count, extra), fate| {
-            (count.saturating_add(1), extra.saturating_add(fate.replies.saturating_sub(1)))
+            (
+                count.saturating_add(1),
+                extra.saturating_add(fate.replies.saturating_sub(1)),
+            )
         });
         let settled = answered.saturating_add(accounted).saturating_add(repeated);
         let lost = self.owed.len().saturating_sub(settled);
-        Score { owed: self.owed.len(), answered, accounted, lost, duplicates, seconds }
+        Score {
+            owed: self.owed.len(),
+            answered,
+            accounted,
+            lost,
+            duplicates,
+            seconds,
+        }
     }
 }
 
 impl Score {
     /// Whether nothing was lost and nothing said twice.
-    pub(crate) const fn is_clean(&self) -> bool {
+    pub(super) const fn is_clean(&self) -> bool {
         self.lost == 0 && self.duplicates == 0
     }
 
     pub(super) const fn rows(&self) -> [(&'static str, usize, &'static str); 5] {
         [
             ("owed", self.owed, "mentions that the relay accepted"),
-            ("answered", self.answered, "with exactly one stored reply in their thread"),
-            ("accounted", self.accounted, "with a notice in their thread instead"),
+            (
+                "answered",
+                self.answered,
+                "with exactly one stored reply in their thread",
+            ),
+            (
+                "accounted",
+                self.accounted,
+                "with a notice in their thread instead",
+            ),
             ("lost", self.lost, "with neither"),
             ("duplicates", self.duplicates, "replies beyond one"),
         ]
-    }
-
-    pub(super) fn to_json(self) -> String {
-        serde_json::json!({
-            "owed": self.owed,
-            "answered": self.answered,
-            "accounted": self.accounted,
-            "lost": self.lost,
-            "duplicates": self.duplicates,
-            "seconds": (self.seconds * 1000.0).round() / 1000.0,
-        })
-        .to_string()
     }
 }
 
@@ -137,7 +153,10 @@ mod tests {
             pubkey: String::new(),
             created_at: 0,
             kind: 9,
-            tags: tags.iter().map(|tag| tag.map(String::from).to_vec()).collect(),
+            tags: tags
+                .iter()
+                .map(|tag| tag.map(String::from).to_vec())
+                .collect(),
             content: content.into(),
             sig: String::new(),
         }
@@ -145,8 +164,19 @@ mod tests {
 
     fn tally() -> Tally {
         let mut tally = Tally::default();
-        for (id, word) in [("a", "apple"), ("b", "berry"), ("c", "cherry"), ("d", "date")] {
-            tally.owe(id.into(), Owed { word: word.into(), root: None });
+        for (id, word) in [
+            ("a", "apple"),
+            ("b", "berry"),
+            ("c", "cherry"),
+            ("d", "date"),
+        ] {
+            tally.owe(
+                id.into(),
+                Owed {
+                    word: word.into(),
+                    root: None,
+                },
+            );
         }
         tally
     }
@@ -156,11 +186,21 @@ mod tests {
         let mut tally = tally();
         tally.saw(event("1", &[["e", "a", "", "reply"]], "you said apple"));
         tally.saw(event("1", &[["e", "a", "", "reply"]], "you said apple"));
-        tally.saw(event("2", &[["e", "b", "", "reply"]], "this was not answered"));
+        tally.saw(event(
+            "2",
+            &[["e", "b", "", "reply"]],
+            "this was not answered",
+        ));
         tally.saw(event("3", &[["e", "d", "", "reply"]], "date"));
         tally.saw(event("4", &[["e", "d", "", "reply"]], "date"));
         let score = tally.score(1.0);
-        let figures = (score.owed, score.answered, score.accounted, score.lost, score.duplicates);
+        let figures = (
+            score.owed,
+            score.answered,
+            score.accounted,
+            score.lost,
+            score.duplicates,
+        );
         assert_eq!(figures, (4, 1, 1, 1, 1));
         assert!(!score.is_clean());
     }
@@ -169,10 +209,24 @@ mod tests {
     fn a_reply_in_the_wrong_thread_answers_nothing() {
         let mut tally = Tally::default();
         let root = Some("r".to_owned());
-        tally.owe("a".into(), Owed { word: "apple".into(), root });
-        tally.saw(event("1", &[["e", "x", "", "root"], ["e", "a", "", "reply"]], "apple"));
+        tally.owe(
+            "a".into(),
+            Owed {
+                word: "apple".into(),
+                root,
+            },
+        );
+        tally.saw(event(
+            "1",
+            &[["e", "x", "", "root"], ["e", "a", "", "reply"]],
+            "apple",
+        ));
         assert_eq!(tally.score(1.0).lost, 1);
-        tally.saw(event("2", &[["e", "r", "", "root"], ["e", "a", "", "reply"]], "apple"));
+        tally.saw(event(
+            "2",
+            &[["e", "r", "", "root"], ["e", "a", "", "reply"]],
+            "apple",
+        ));
         assert_eq!(tally.score(1.0).answered, 1);
     }
 }

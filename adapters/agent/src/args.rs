@@ -1,0 +1,237 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::builder::BoolishValueParser;
+use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+/// The exit codes, for the help.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0  done, or stopped as asked
+  1  anything without a code of its own, a second Ctrl-C included
+  2  an argument, variable or file that cannot be used
+  3  the relay was not reached in time, at the start
+  4  the relay refuses the key
+  5  the worker's command is missing or does not speak ACP
+  6  the trace cannot be read or replays differently
+  7  the demo lost or duplicated a reply
+
+People read stderr, programs read stdout (--json).";
+
+const RUN_HELP: &str = "\
+Everything after -- is the command of the worker: a program that speaks ACP on its standard input
+and output. It never sees the key.
+
+Environment, where no flag is given:
+  BUZZ_RELAY_URL                   --relay
+  BUZZ_PRIVATE_KEY                 the key, in place of --key-file: nsec1... or 64 hex digits
+  BUZZ_AUTH_TAG                    the owner's attestation (NIP-OA), a JSON array; names the owner
+  BUZZ_ACP_AGENT_COMMAND           the worker's program, where nothing stands after --
+  BUZZ_ACP_AGENT_ARGS              its arguments, separated by commas
+  BUZZ_ACP_AGENTS                  --workers
+  BUZZ_ACP_AGENT_OWNER             --owner
+  BUZZ_ACP_RESPOND_TO              --respond-to
+  BUZZ_ACP_RESPOND_TO_ALLOWLIST    --allow, separated by commas
+  BUZZ_ACP_SESSION_POLICY          --policy
+  BUZZ_ACP_CHANNELS                --channel, separated by commas
+  BUZZ_ACP_KINDS                   --kinds, separated by commas
+  BUZZ_ACP_NO_MENTION_FILTER       --all-messages
+  BUZZ_ACP_SYSTEM_PROMPT           --preamble
+  RUST_LOG                         the log of the libraries on stderr, such as info
+  NO_COLOR                         no colours
+
+Once it was live the agent stays until it is told to stop (Ctrl-C, SIGTERM, or its owner's
+!shutdown), whatever the network does. Only a start that cannot succeed ends by itself:
+  2  a setting cannot be used            4  the relay refuses the key
+  3  the relay was not reached in time   5  the worker's command is missing or does not speak ACP";
+
+/// An agent on a Buzz relay, and tools around it.
+#[derive(Debug, Parser)]
+#[command(name = "buzz-agent", version, about, after_help = EXIT_CODES)]
+#[command(disable_help_subcommand = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Demo(DemoArgs),
+    Run(Box<RunArgs>),
+    Keygen(KeygenArgs),
+    Replay(ReplayArgs),
+    /// A worker that answers with what it was asked.
+    #[command(hide = true)]
+    EchoWorker,
+}
+
+impl Command {
+    /// Whether machine output is wanted.
+    pub(crate) fn is_json(&self) -> bool {
+        match self {
+            Self::Demo(args) => args.json,
+            Self::Run(args) => args.json,
+            Self::Keygen(args) => args.json,
+            Self::Replay(args) => args.json,
+            Self::EchoWorker => false,
+        }
+    }
+}
+
+/// The whole thing on loopback, with a verdict: a relay, an agent and a crowd that mentions it.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DemoArgs {
+    /// Figures as one JSON object, the last line on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// People in the crowd.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=500))]
+    pub(crate) users: u32,
+    /// Mentions by each of them.
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) mentions: u32,
+    /// Where chance comes from; drawn when not given.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
+    /// Record what the machine is told and what it orders.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+}
+
+/// An agent on a relay until it is told to stop.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = RUN_HELP)]
+pub(crate) struct RunArgs {
+    /// The relay, wss:// or ws://.
+    #[arg(long, value_name = "URL", env = "BUZZ_RELAY_URL", hide_env = true)]
+    pub(crate) relay: String,
+    /// A file with the agent's private key; else the variable `BUZZ_PRIVATE_KEY`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// A channel to stay in, repeatable; without any, those that the relay's roster names.
+    #[arg(long, value_name = "UUID", value_delimiter = ',')]
+    #[arg(env = "BUZZ_ACP_CHANNELS", hide_env = true)]
+    pub(crate) channel: Vec<String>,
+    /// The human who owns the agent, npub1... or hex: may always address it and may command it.
+    #[arg(
+        long,
+        value_name = "KEY",
+        env = "BUZZ_ACP_AGENT_OWNER",
+        hide_env = true
+    )]
+    pub(crate) owner: Option<String>,
+    /// Who is answered.
+    #[arg(long, value_enum, default_value_t = Respond::OwnerOnly)]
+    #[arg(env = "BUZZ_ACP_RESPOND_TO", hide_env = true)]
+    pub(crate) respond_to: Respond,
+    /// Who is answered besides the owner under allowlist, npub1... or hex, repeatable.
+    #[arg(long, value_name = "KEY", value_delimiter = ',')]
+    #[arg(env = "BUZZ_ACP_RESPOND_TO_ALLOWLIST", hide_env = true)]
+    pub(crate) allow: Vec<String>,
+    /// How many workers run at a time.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(env = "BUZZ_ACP_AGENTS", hide_env = true)]
+    pub(crate) workers: u16,
+    /// What is one conversation; a direct message always is.
+    #[arg(long, value_enum, default_value_t = SessionPolicy::Thread)]
+    #[arg(env = "BUZZ_ACP_SESSION_POLICY", hide_env = true)]
+    pub(crate) policy: SessionPolicy,
+    /// Answer every message, not only those that mention the agent.
+    #[arg(long, value_parser = BoolishValueParser::new())]
+    #[arg(env = "BUZZ_ACP_NO_MENTION_FILTER", hide_env = true)]
+    pub(crate) all_messages: bool,
+    /// Kinds of events that are answered, separated by commas [default: 9,46010,40007].
+    #[arg(long, value_name = "KINDS", value_delimiter = ',')]
+    #[arg(env = "BUZZ_ACP_KINDS", hide_env = true)]
+    pub(crate) kinds: Vec<u32>,
+    /// Record what the machine is told and what it orders; what people wrote is left out. A file
+    /// of that name is kept beside it as FILE.old.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Record what people wrote, too.
+    #[arg(long, requires = "trace")]
+    pub(crate) trace_whole: bool,
+    /// Trust the certificates of this PEM file besides.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// Trust whom the system trusts, rather than the bundled authorities.
+    #[arg(long)]
+    pub(crate) system_roots: bool,
+    /// End if the relay was not reached by then, at the start; 0 tries for ever.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub(crate) give_up_after: u64,
+    /// What running turns and unsent replies get when the agent is told to stop.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub(crate) grace: u64,
+    /// Text in front of the first prompt of each session.
+    #[arg(
+        long,
+        value_name = "TEXT",
+        env = "BUZZ_ACP_SYSTEM_PROMPT",
+        hide_env = true
+    )]
+    pub(crate) preamble: Option<String>,
+    /// The directory in which workers run.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) cwd: PathBuf,
+    /// Each fact as a line of JSON on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The worker's program and its arguments.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+/// A new key.
+#[derive(Debug, ClapArgs)]
+#[command(group = ArgGroup::new("place").required(true).args(["out", "stdout"]))]
+pub(crate) struct KeygenArgs {
+    /// Write the private key to a new file that you alone may read.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print the private key.
+    #[arg(long)]
+    pub(crate) stdout: bool,
+    /// One JSON object on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Feeds a recorded trace to the machine and compares the orders.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ReplayArgs {
+    /// The trace, as `run --trace` writes it.
+    pub(crate) trace: PathBuf,
+    /// Only say what differs.
+    #[arg(long)]
+    pub(crate) quiet: bool,
+    /// Each call as a line of JSON on stdout, the verdict last.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Who is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Respond {
+    /// The owner, and agents of the same owner.
+    OwnerOnly,
+    /// Those of --allow as well, outside of direct messages.
+    Allowlist,
+    /// Everyone; in direct messages the owner.
+    Anyone,
+    /// Nobody.
+    Nobody,
+}
+
+/// What is one conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SessionPolicy {
+    /// Each thread.
+    Thread,
+    /// Each channel.
+    Channel,
+}

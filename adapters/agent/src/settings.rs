@@ -1,0 +1,308 @@
+//! From flags and environment to settings that cannot be wrong.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::Duration;
+
+use buzz_adapters::acp::{AcpSettings, Permissions};
+use buzz_adapters::connect::RecordTo;
+use buzz_adapters::keys::{SecretKey, npub, parse_public_key};
+use buzz_adapters::sign::Attestation;
+use buzz_adapters::tls::{Roots, Tls};
+use buzz_adapters::url::RelayUrl;
+use buzz_proto::config::{Config, Consumer};
+use buzz_proto::ids::{ChannelId, PubKey};
+use buzz_proto::relay::Channels;
+use buzz_proto::schedule::{Policy, RespondTo};
+use buzz_proto::trace::Privacy;
+use buzz_proto::{publish, relay, schedule};
+
+use crate::args::{Respond, RunArgs, SessionPolicy};
+use crate::exit::{Exit, Failure};
+use crate::ui::Ui;
+
+const KEY_VARIABLE: &str = "BUZZ_PRIVATE_KEY";
+const ATTESTATION_VARIABLE: &str = "BUZZ_AUTH_TAG";
+const COMMAND_VARIABLE: &str = "BUZZ_ACP_AGENT_COMMAND";
+const ARGS_VARIABLE: &str = "BUZZ_ACP_AGENT_ARGS";
+
+/// All that an agent needs to run.
+pub(crate) struct Settings {
+    pub(crate) url: RelayUrl,
+    pub(crate) tls: Tls,
+    pub(crate) key: SecretKey,
+    pub(crate) attestation: Option<Attestation>,
+    pub(crate) config: Config,
+    pub(crate) worker: AcpSettings,
+    pub(crate) record: Option<RecordTo>,
+    /// The relay must be reached by then, if there is a limit.
+    pub(crate) give_up: Option<Duration>,
+    pub(crate) grace: Duration,
+}
+
+impl Settings {
+    /// Reads everything; touches nothing but the trace's file, and that last.
+    ///
+    /// # Errors
+    /// Names the flag or variable that cannot be used, and what would do.
+    pub(crate) fn read(args: RunArgs, ui: Ui) -> Result<Self, Failure> {
+        let url = RelayUrl::parse(&args.relay)
+            .map_err(|error| Failure::usage(format!("--relay: {error}")))?;
+        let key = read_key(args.key_file.as_deref(), ui)?;
+        let me = key.public_key();
+        let attestation = read_attestation(&me)?;
+        let owner = read_owner(args.owner.as_deref(), attestation.as_ref(), &me)?;
+        let scheduler = scheduler(&args, owner)?;
+        let worker = read_worker(&args, &scheduler.respond_to)?;
+        let roots = if args.system_roots {
+            Roots::System
+        } else {
+            Roots::Bundled
+        };
+        let tls = Tls::new(roots, args.ca.as_deref()).map_err(Failure::usage)?;
+        let config = Config {
+            seed: draw_seed()?,
+            me,
+            relay: relay_part(&args, &url)?,
+            publish: publish::Config::default(),
+            consumer: Consumer::Workers(Box::new(scheduler)),
+        };
+        config.validate().map_err(Failure::usage)?;
+        let privacy = if args.trace_whole {
+            Privacy::Whole
+        } else {
+            Privacy::Redacted
+        };
+        let record = args
+            .trace
+            .as_deref()
+            .map(|path| start_trace(path, privacy))
+            .transpose()?;
+        let give_up = (args.give_up_after > 0).then(|| Duration::from_secs(args.give_up_after));
+        let grace = Duration::from_secs(args.grace);
+        Ok(Self {
+            url,
+            tls,
+            key,
+            attestation,
+            config,
+            worker,
+            record,
+            give_up,
+            grace,
+        })
+    }
+
+    /// Who runs, where, and for whom.
+    pub(crate) fn summary(&self) -> String {
+        let me = npub(&self.config.me);
+        let Consumer::Workers(scheduler) = &self.config.consumer else {
+            return format!("agent {me} on {}", self.url);
+        };
+        let answers = match &scheduler.respond_to {
+            RespondTo::OwnerOnly => "answers its owner".to_owned(),
+            RespondTo::Allowlist(keys) => format!("answers its owner and {} more", keys.len()),
+            RespondTo::Anyone => "answers everyone".to_owned(),
+            RespondTo::Nobody => "answers nobody".to_owned(),
+        };
+        let (workers, command) = (scheduler.workers, &self.worker.command);
+        format!(
+            "agent {me} on {}: {answers}, workers: {workers} × {command}",
+            self.url
+        )
+    }
+}
+
+fn read_key(file: Option<&Path>, ui: Ui) -> Result<SecretKey, Failure> {
+    if let Some(path) = file {
+        let key = SecretKey::from_file(path)
+            .map_err(|error| Failure::usage(format!("--key-file {}: {error}", path.display())))?;
+        if is_open_to_others(path) {
+            ui.warn(format_args!(
+                "others may read the key in {0}: run chmod 600 {0}",
+                path.display()
+            ));
+        }
+        return Ok(key);
+    }
+    // An empty variable is how people switch one off.
+    let is_set = std::env::var_os(KEY_VARIABLE).is_some_and(|value| !value.is_empty());
+    match SecretKey::from_env(KEY_VARIABLE).filter(|_| is_set) {
+        Some(key) => key.map_err(|error| Failure::usage(format!("{KEY_VARIABLE}: {error}"))),
+        None => Err(Failure::usage(format!(
+            "the agent has no private key: give --key-file FILE or set {KEY_VARIABLE}; \
+             buzz-agent keygen --out FILE makes one"
+        ))),
+    }
+}
+
+fn is_open_to_others(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0)
+}
+
+fn read_attestation(me: &PubKey) -> Result<Option<Attestation>, Failure> {
+    let Some(text) = variable(ATTESTATION_VARIABLE)? else {
+        return Ok(None);
+    };
+    let attestation = Attestation::parse(&text)
+        .map_err(|error| Failure::usage(format!("{ATTESTATION_VARIABLE}: {error}")))?;
+    if !attestation.is_for(me) {
+        return Err(Failure::usage(format!(
+            "{ATTESTATION_VARIABLE} was not signed by its owner for this key, {}",
+            npub(me)
+        )));
+    }
+    Ok(Some(attestation))
+}
+
+fn read_owner(
+    given: Option<&str>,
+    attestation: Option<&Attestation>,
+    me: &PubKey,
+) -> Result<Option<PubKey>, Failure> {
+    let given = given
+        .filter(|text| !text.is_empty())
+        .map(|text| public_key("--owner", text));
+    let given = given.transpose()?;
+    let attested = attestation.map(Attestation::owner);
+    if given.as_ref() == Some(me) {
+        return Err(Failure::usage(
+            "--owner is the agent's own key, and an agent does not answer itself: \
+             give the key of its human",
+        ));
+    }
+    match (given, attested) {
+        (Some(given), Some(attested)) if given != attested => Err(Failure::usage(format!(
+            "--owner says {}, {ATTESTATION_VARIABLE} says {}: give one owner",
+            npub(&given),
+            npub(&attested)
+        ))),
+        (given, attested) => Ok(attested.or(given)),
+    }
+}
+
+fn scheduler(args: &RunArgs, owner: Option<PubKey>) -> Result<schedule::Config, Failure> {
+    let mut config = schedule::Config::new(args.workers);
+    config.policy = match args.policy {
+        SessionPolicy::Thread => Policy::Thread,
+        SessionPolicy::Channel => Policy::Channel,
+    };
+    config.respond_to = respond_to(args, owner)?;
+    config.owner = owner;
+    config.mention_only = !args.all_messages;
+    if !args.kinds.is_empty() {
+        config.kinds.clone_from(&args.kinds);
+    }
+    Ok(config)
+}
+
+fn respond_to(args: &RunArgs, owner: Option<PubKey>) -> Result<RespondTo, Failure> {
+    let allowed = args.allow.iter().filter(|text| !text.is_empty());
+    let allowed: Vec<_> = allowed
+        .map(|text| public_key("--allow", text))
+        .collect::<Result<_, _>>()?;
+    match args.respond_to {
+        Respond::OwnerOnly if owner.is_none() => Err(Failure::usage(
+            "the agent answers its owner only, and has none: give --owner KEY, \
+             or --respond-to anyone",
+        )),
+        Respond::Allowlist if allowed.is_empty() => Err(Failure::usage(
+            "--respond-to allowlist needs at least one --allow KEY",
+        )),
+        Respond::OwnerOnly | Respond::Anyone | Respond::Nobody if !allowed.is_empty() => Err(
+            Failure::usage("--allow has a meaning under --respond-to allowlist alone"),
+        ),
+        Respond::OwnerOnly => Ok(RespondTo::OwnerOnly),
+        Respond::Allowlist => Ok(RespondTo::Allowlist(allowed)),
+        Respond::Anyone => Ok(RespondTo::Anyone),
+        Respond::Nobody => Ok(RespondTo::Nobody),
+    }
+}
+
+fn relay_part(args: &RunArgs, url: &RelayUrl) -> Result<relay::Config, Failure> {
+    // Settings stand in traces, and people put tokens into paths and queries.
+    let mut config = relay::Config::new(&url.relay_tag());
+    let channels = args.channel.iter().filter(|text| !text.is_empty());
+    let channels: Vec<ChannelId> = channels
+        .map(|text| text.parse())
+        .collect::<Result<_, _>>()
+        .map_err(|_| Failure::usage("--channel: a channel is a UUID with hyphens"))?;
+    if !channels.is_empty() {
+        config.channels = Channels::Given(channels);
+    }
+    config.mention_only = !args.all_messages;
+    if !args.kinds.is_empty() {
+        config.read_kinds.clone_from(&args.kinds);
+    }
+    Ok(config)
+}
+
+fn read_worker(args: &RunArgs, respond_to: &RespondTo) -> Result<AcpSettings, Failure> {
+    let (command, arguments) = match args.command.split_first() {
+        Some((command, arguments)) => (command.clone(), arguments.to_vec()),
+        None => {
+            let command = variable(COMMAND_VARIABLE)?.ok_or_else(|| {
+                Failure::usage(format!(
+                    "there is no worker: give its command after --, or set {COMMAND_VARIABLE}"
+                ))
+            })?;
+            let arguments = variable(ARGS_VARIABLE)?.unwrap_or_default();
+            let arguments = arguments.split(',').filter(|text| !text.is_empty());
+            (command, arguments.map(str::to_owned).collect())
+        }
+    };
+    if command.is_empty() {
+        return Err(Failure::usage("the worker's command after -- is empty"));
+    }
+    if !args.cwd.is_dir() {
+        let path = args.cwd.display();
+        return Err(Failure::usage(format!(
+            "--cwd {path}: there is no such directory"
+        )));
+    }
+    let mut worker = AcpSettings::new(command);
+    worker.args = arguments;
+    worker.cwd.clone_from(&args.cwd);
+    worker.preamble = args.preamble.clone().filter(|text| !text.is_empty());
+    worker.permissions = match respond_to {
+        RespondTo::OwnerOnly => Permissions::AllowOnce,
+        RespondTo::Allowlist(_) | RespondTo::Anyone | RespondTo::Nobody => Permissions::RejectOnce,
+    };
+    Ok(worker)
+}
+
+/// Creates the file of a trace. One that is there may be the only record of a fault, and a service
+/// that starts again must not stumble over it: it is kept under another name.
+fn start_trace(path: &Path, privacy: Privacy) -> Result<RecordTo, Failure> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let failed = |error| Failure::usage(format!("--trace {}: {error}", path.display()));
+    if path.is_file() {
+        let mut old = path.to_owned().into_os_string();
+        old.push(".old");
+        std::fs::rename(path, old).map_err(failed)?;
+    }
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let file = options.open(path).map_err(failed)?;
+    Ok(RecordTo { file, privacy })
+}
+
+fn public_key(flag: &str, text: &str) -> Result<PubKey, Failure> {
+    parse_public_key(text).map_err(|error| Failure::usage(format!("{flag}: {error}")))
+}
+
+/// The value of a variable, none when it is empty.
+fn variable(name: &str) -> Result<Option<String>, Failure> {
+    let Some(value) = std::env::var_os(name) else {
+        return Ok(None);
+    };
+    let value = value.into_string();
+    let value = value.map_err(|_| Failure::usage(format!("{name} is not UTF-8")))?;
+    Ok(Some(value).filter(|text| !text.is_empty()))
+}
+
+fn draw_seed() -> Result<u64, Failure> {
+    getrandom::u64()
+        .map_err(|error| Failure::new(Exit::Other, format!("there is no random number: {error}")))
+}

@@ -1,0 +1,147 @@
+//! What people and programs see: people read stderr, programs read stdout.
+
+use std::fmt;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+use serde_json::json;
+use tracing_subscriber::EnvFilter;
+
+use crate::exit::Failure;
+
+/// Writes lines. A stream that somebody has closed is no fault: what is left to do is still done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ui {
+    json: bool,
+    colours: bool,
+}
+
+/// How a line looks on a terminal that has colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// As it is.
+    Plain,
+    /// Something went well.
+    Good,
+    /// Somebody may have to act.
+    Bad,
+    /// Of interest to few.
+    Faint,
+}
+
+impl Ui {
+    /// Machine output is written if `json`.
+    pub(crate) fn new(json: bool) -> Self {
+        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let colours = io::stderr().is_terminal() && !is_set("NO_COLOR") && !is_dumb;
+        Self { json, colours }
+    }
+
+    /// Whether machine output is wanted.
+    pub(crate) const fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// One line for people.
+    pub(crate) fn say(self, line: impl fmt::Display) {
+        self.line(Look::Plain, line);
+    }
+
+    /// One line for people, of this look.
+    pub(crate) fn line(self, look: Look, line: impl fmt::Display) {
+        let mut stderr = io::stderr().lock();
+        let _closed = match look.code() {
+            Some(code) if self.colours => writeln!(stderr, "\x1b[{code}m{line}\x1b[0m"),
+            Some(_) | None => writeln!(stderr, "{line}"),
+        };
+    }
+
+    /// One line for people, with the time of day (UTC).
+    pub(crate) fn event(self, look: Look, line: impl fmt::Display) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |since| since.as_secs());
+        self.line(look, format_args!("{}  {line}", TimeOfDay(now)));
+    }
+
+    /// Something that works, but not as it should.
+    pub(crate) fn warn(self, line: impl fmt::Display) {
+        self.line(Look::Bad, format_args!("warning: {line}"));
+    }
+
+    /// Says why the program ends, to both, and gives its exit code.
+    pub(crate) fn fail(self, failure: &Failure) -> ExitCode {
+        self.line(Look::Bad, format_args!("error: {}", failure.text));
+        self.json(&json!({"error": failure.text, "exit": failure.exit.code()}));
+        failure.exit.into()
+    }
+
+    /// One line for programs, if they were asked for.
+    pub(crate) fn json(self, value: &impl Serialize) {
+        if self.json
+            && let Ok(text) = serde_json::to_string(value)
+        {
+            // Nobody reads it: what the program does goes on.
+            let _closed = self.out(text);
+        }
+    }
+
+    /// One line on stdout.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn out(self, line: impl fmt::Display) -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        writeln!(stdout, "{line}")?;
+        stdout.flush()
+    }
+
+    /// Lets `RUST_LOG` turn on the log of the libraries, on stderr.
+    pub(crate) fn start_logging(self) {
+        if std::env::var_os("RUST_LOG").is_none_or(|value| value.is_empty()) {
+            return;
+        }
+        match EnvFilter::try_from_default_env() {
+            Ok(filter) => {
+                let log = tracing_subscriber::fmt().with_env_filter(filter);
+                log.with_writer(io::stderr).init();
+            }
+            Err(error) => self.warn(format_args!("RUST_LOG is ignored: {error}")),
+        }
+    }
+}
+
+impl Look {
+    /// The parameter of SGR (ECMA-48).
+    const fn code(self) -> Option<u8> {
+        match self {
+            Self::Plain => None,
+            Self::Good => Some(32),
+            Self::Bad => Some(33),
+            Self::Faint => Some(2),
+        }
+    }
+}
+
+/// Seconds of the Unix epoch as the time of day, UTC.
+struct TimeOfDay(u64);
+
+impl fmt::Display for TimeOfDay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (hours, minutes, seconds) = (self.0 / 3600 % 24, self.0 / 60 % 60, self.0 % 60);
+        write!(f, "{hours:02}:{minutes:02}:{seconds:02}Z")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_day_wraps_at_midnight() {
+        assert_eq!(TimeOfDay(86_399).to_string(), "23:59:59Z");
+        assert_eq!(TimeOfDay(86_400 + 3661).to_string(), "01:01:01Z");
+    }
+}

@@ -1,0 +1,282 @@
+//! Against a relay on loopback, with real workers.
+
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+
+use buzz_dev_relay::client::{Client, Frame, tag, unix_now};
+use buzz_dev_relay::keys::Keys;
+use buzz_dev_relay::rules::Settings;
+use buzz_dev_relay::rules::channels::{ChannelKind, Role, Visibility};
+use buzz_dev_relay::{DevRelay, Options};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::support::{
+    PATIENCE, PROGRAM, Running, agent, assert_ends, assert_hides, end_of, stderr, stdout,
+};
+
+const CHANNEL: &str = "0c6d1f3a-52b7-4e19-9a84-7f2be0c1d501";
+
+struct Room {
+    relay: DevRelay,
+    owner: Keys,
+    agent: Keys,
+}
+
+impl Room {
+    /// A relay with a channel, its owner and the agent.
+    async fn open(settings: Settings) -> Self {
+        let options = Options {
+            settings,
+            ..Options::default()
+        };
+        let relay = DevRelay::start(options).await.unwrap();
+        let (owner, agent) = (Keys::generate(), Keys::generate());
+        let kind = ChannelKind::Stream;
+        relay
+            .create_channel(CHANNEL, "room", Visibility::Private, kind, owner.public())
+            .unwrap();
+        relay
+            .add_member(CHANNEL, agent.public(), Role::Bot, owner.public())
+            .unwrap();
+        Self {
+            relay,
+            owner,
+            agent,
+        }
+    }
+
+    fn run(&self, args: &[&str], worker: &[&str]) -> Command {
+        run(
+            &self.relay.url(),
+            &self.agent,
+            self.owner.public(),
+            args,
+            worker,
+        )
+    }
+}
+
+fn run(url: &str, keys: &Keys, owner: &str, args: &[&str], worker: &[&str]) -> Command {
+    let base = ["run", "--json", "--relay", url, "--owner", owner];
+    let args = base.iter().chain(args).copied();
+    let args: Vec<_> = args.chain(["--"]).chain(worker.iter().copied()).collect();
+    let mut command = agent(&args);
+    command.env("BUZZ_PRIVATE_KEY", keys.secret_hex());
+    command
+}
+
+fn is_channel_live(fact: &Value) -> bool {
+    let subscription = &fact["Subscription"];
+    subscription["sub"]["Channel"] == CHANNEL && subscription["phase"] == "Live"
+}
+
+fn is_live(fact: &Value) -> bool {
+    fact["Link"].get("Live").is_some()
+}
+
+/// Runs in a thread, since it waits for a process while the relay must go on.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mention_is_answered_in_its_thread_and_the_trace_replays() {
+    let room = Room::open(Settings::default()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, seen) = (
+        folder.path().join("trace"),
+        folder.path().join("environment"),
+    );
+    let script = format!("env > {}; exec {PROGRAM} echo-worker", seen.display());
+    let args = [
+        "--give-up-after",
+        "0",
+        "--workers",
+        "1",
+        "--trace",
+        trace.to_str().unwrap(),
+    ];
+    let mut command = room.run(&args, &["sh", "-c", &script]);
+    let mut running = blocking(move || {
+        let mut running = Running::start(&mut command);
+        running.wait_for("live channel", is_channel_live);
+        running
+    })
+    .await;
+
+    let mut client = Client::connect(&room.relay.url(), &room.owner)
+        .await
+        .unwrap();
+    let filter = json!({"kinds": [9], "authors": [room.agent.public()], "#h": [CHANNEL]});
+    client.subscribe("answers", filter).await.unwrap();
+    let tags = vec![tag("h", CHANNEL), tag("p", room.agent.public())];
+    let mention = room.owner.sign_event(9, tags, "are you there?", unix_now());
+    assert!(client.publish(&mention).await.unwrap().accepted);
+    let answer = timeout(PATIENCE, next_event(&mut client)).await.unwrap();
+
+    assert_eq!(answer.content, "are you there?");
+    assert!(
+        answer
+            .tags
+            .iter()
+            .any(|tag| tag[0] == "e" && tag[1] == mention.id)
+    );
+    let (status, said) = blocking(move || {
+        running.wait_for("answered turn", |fact| {
+            fact["TurnEnded"]["outcome"] == "Answered"
+        });
+        running.terminate()
+    })
+    .await;
+    assert_eq!(status.code(), Some(0), "{said}");
+    assert!(said.contains("the agent has ended"), "{said}");
+    let secret = room.agent.secret_hex();
+    assert!(!said.contains(&secret));
+    let environment = std::fs::read_to_string(&seen).unwrap();
+    assert!(!environment.contains(&secret) && !environment.contains("BUZZ_PRIVATE_KEY"));
+    assert!(
+        !std::fs::read_to_string(&trace)
+            .unwrap()
+            .contains("are you there?")
+    );
+    let replayed = end_of(&mut agent(&["replay", "--quiet", trace.to_str().unwrap()]));
+    assert_ends(&replayed, 0, "are the same as recorded");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_that_goes_away_does_not_end_an_agent_that_was_live() {
+    let Room {
+        relay,
+        owner,
+        agent: keys,
+    } = Room::open(Settings::default()).await;
+    let (url, addr) = (relay.url(), relay.addr());
+    let args = ["--give-up-after", "60"];
+    let mut command = run(
+        &url,
+        &keys,
+        owner.public(),
+        &args,
+        &[PROGRAM, "echo-worker"],
+    );
+    let mut running = blocking(move || {
+        let mut running = Running::start(&mut command);
+        running.wait_for("live link", is_live);
+        running
+    })
+    .await;
+
+    relay.kill().await;
+    let mut running = blocking(move || {
+        running.wait_for("wait", |fact| fact["Link"].get("Waiting").is_some());
+        running
+    })
+    .await;
+    let _relay = DevRelay::start(Options {
+        addr,
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+
+    let (status, said) = blocking(move || {
+        running.wait_for("live link again", |fact| {
+            is_live(fact) || is_live(&fact["Repeated"]["last"])
+        });
+        running.terminate()
+    })
+    .await;
+    assert_eq!(status.code(), Some(0), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_the_relay_does_not_know_is_refused() {
+    let settings = Settings {
+        membership_required: true,
+        ..Settings::default()
+    };
+    let room = Room::open(settings).await;
+    let mut command = room.run(&["--give-up-after", "0"], &[PROGRAM, "echo-worker"]);
+
+    let output = blocking(move || end_of(&mut command)).await;
+
+    assert_ends(
+        &output,
+        4,
+        "refuses this key: restricted: not a relay member",
+    );
+    assert_hides(&output, &room.agent.secret_hex());
+    let last: Value = serde_json::from_str(stdout(&output).lines().last().unwrap()).unwrap();
+    assert_eq!(last["exit"], 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_never_speaks_acp_ends_the_start() {
+    let room = Room::open(Settings::default()).await;
+    for (worker, text) in [
+        (
+            &["/no/such/program"][..],
+            "the worker command /no/such/program cannot be started",
+        ),
+        (&["false"][..], "the worker command false"),
+        (
+            &["cat", "/dev/zero"][..],
+            "the worker command cat does not speak ACP",
+        ),
+    ] {
+        let mut command = room.run(&["--give-up-after", "0"], worker);
+        let output = blocking(move || end_of(&mut command)).await;
+        assert_ends(&output, 5, text);
+        assert!(stderr(&output).contains("check what stands after --"));
+    }
+}
+
+#[test]
+fn a_relay_that_is_not_there_ends_the_start_after_the_time_given() {
+    // A port that nobody listens on, since it was just given back.
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let url = format!("ws://127.0.0.1:{port}");
+    let (keys, owner) = (Keys::generate(), Keys::generate());
+    let worker = [PROGRAM, "echo-worker"];
+
+    let output = end_of(&mut run(
+        &url,
+        &keys,
+        owner.public(),
+        &["--give-up-after", "1"],
+        &worker,
+    ));
+
+    let text = format!("{url} was not reached within 1 s: no connection to the relay: ");
+    assert_ends(&output, 3, &text);
+    assert_hides(&output, &keys.secret_hex());
+}
+
+#[test]
+fn the_echo_worker_speaks_acp() {
+    let mut child = agent(&["echo-worker"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#;
+    writeln!(child.stdin.take().unwrap(), "{hello}").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_ends(&output, 0, "");
+    let answer: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(answer["result"]["protocolVersion"], 1);
+}
+
+async fn next_event(client: &mut Client) -> buzz_dev_relay::rules::event::Event {
+    loop {
+        if let Frame::Event { event, .. } = client.next().await.unwrap() {
+            return *event;
+        }
+    }
+}

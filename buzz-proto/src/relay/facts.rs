@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::link::Return;
 use super::roster::Change;
-use super::subs::Subs;
+use super::subs::{Floor, Subs};
 use super::{
     Action, Channels, CloseCause, Command, ConnectCause, End, HttpAnswer, Interest, Relay, Sub,
     stale,
@@ -30,6 +30,7 @@ impl Relay {
             } => {
                 if self.has_room_for(Sub::Channel(channel)) {
                     let interest = interest.unwrap_or_else(|| self.interest());
+                    let floor = floor.map_or(Floor::after(now), Floor::At);
                     self.subs.want(Sub::Channel(channel), interest, floor);
                 }
             }
@@ -129,6 +130,7 @@ impl Relay {
             self.writes.broken = true;
             return;
         }
+        self.auth.not_sent(write);
         self.outbound.not_sent(write);
         self.subs.not_sent(write);
     }
@@ -168,8 +170,9 @@ impl Relay {
             out.push(stale(StaleWhat::Call));
             return;
         }
+        let wall = self.wall_at(now);
         let limits = &self.config.limits;
-        let Some(events) = self.roster.answered(answer, limits, quotas, now) else {
+        let Some(events) = self.roster.answered(answer, wall, limits, quotas, now) else {
             out.push(Action::Note(Note::RosterFailed {
                 status: Some(answer.status),
             }));

@@ -25,6 +25,7 @@ pub use config::{Channels, Config, Limits};
 pub use interface::*;
 pub(crate) use room::Room;
 
+use crate::backoff::Ladder;
 use crate::config::{ConfigError, Consumer};
 use crate::dedup::Seen;
 use crate::ids::{ConnId, PubKey, Ticket, WriteId};
@@ -42,6 +43,7 @@ pub struct Relay {
     step: Step,
     /// Quotas for use alone; a [`Machine`](crate::machine::Machine) lends its own.
     quotas: Quotas,
+    started: MonoTime,
     wall: Option<WallClock>,
     relay_time: Option<WallClock>,
     begun: bool,
@@ -74,15 +76,19 @@ struct Writes {
 }
 
 /// The relay said that it dropped frames.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Sync {
     due: bool,
     /// The earliest next read.
     next: Option<MonoTime>,
+    ladder: Ladder,
 }
 
-/// After a read because of a signal, the next such read waits: a relay that drops frames is busy.
-const SYNC_PAUSE: Duration = Duration::from_secs(5);
+/// After a read because of a signal, the next such read waits, each time twice as long: a relay
+/// that drops frames is busy.
+const SYNC_PAUSE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
+/// After so long without such a read, the first pause is enough again.
+const SYNC_QUIET: Duration = Duration::from_secs(600);
 /// Calls under way when the part is used alone.
 const HTTP_CALLS_MAX: u32 = 4;
 /// Work of one round: a pump ends even when the peer sent thousands of frames at once.
@@ -140,6 +146,7 @@ impl Relay {
             me,
             step: Step::new(now),
             quotas: Quotas::new(seed, HTTP_CALLS_MAX),
+            started: now,
             wall: None,
             relay_time: None,
             begun: false,
@@ -154,7 +161,7 @@ impl Relay {
             changes: VecDeque::new(),
             writes: Writes::default(),
             tickets: Ticket(1),
-            sync: Sync::default(),
+            sync: Sync::new(),
             reports: VecDeque::new(),
             announced_live: false,
             doomed: None,
@@ -320,6 +327,25 @@ impl Relay {
     ) {
         self.writes.under_way.push_back((write, now));
         out.push(Action::Send { conn, write, text });
+    }
+}
+
+impl Sync {
+    fn new() -> Self {
+        Self {
+            due: false,
+            next: None,
+            ladder: Ladder::new(SYNC_PAUSE.0, SYNC_PAUSE.1),
+        }
+    }
+
+    /// How long the read that begins now keeps the next one away.
+    fn pause(&mut self, now: &mut Now) -> Duration {
+        let calm = |next: MonoTime| now.reached(next.after(SYNC_QUIET), Why::Resubscribe);
+        if self.next.is_some_and(calm) {
+            self.ladder.reset();
+        }
+        self.ladder.climb()
     }
 }
 

@@ -41,8 +41,8 @@ pub(super) struct Subs {
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     interest: Interest,
-    /// Events dated before this are not owed; nothing until the relay's time is known.
-    floor: Option<UnixTime>,
+    /// Events dated before this are not owed.
+    floor: Floor,
     /// What lies before this has been read, as far as the relay's word goes.
     received: Option<UnixTime>,
     phase: Phase,
@@ -50,6 +50,26 @@ pub(super) struct Row {
     confirmations: u32,
     /// Whether a refusal was questioned once without new evidence.
     questioned: bool,
+}
+
+/// From when on events are owed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Floor {
+    At(UnixTime),
+    /// So long before an instant whose date is not known until the relay's time is.
+    Start {
+        at: MonoTime,
+        look_back: Duration,
+    },
+}
+
+/// How a request is sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sending {
+    pub(super) write: WriteId,
+    pub(super) stamp: Generation,
+    pub(super) now: MonoTime,
+    pub(super) relay_time: Option<UnixTime>,
 }
 
 #[derive(Clone, Debug)]
@@ -139,7 +159,7 @@ impl Subs {
     }
 
     /// Keeps a subscription from now on; a known one that the relay refused is asked again.
-    pub(super) fn want(&mut self, sub: Sub, interest: Interest, floor: Option<UnixTime>) {
+    pub(super) fn want(&mut self, sub: Sub, interest: Interest, floor: Floor) {
         let row = self.rows.entry(sub).or_insert_with(|| Row {
             interest: Interest::default(),
             floor,
@@ -285,7 +305,7 @@ impl Subs {
             return false;
         };
         let first_read = row.received.is_none() && matches!(row.phase, Phase::Requested(_));
-        first_read && row.floor.is_none_or(|floor| created_at < floor)
+        first_read && row.floor.date().is_none_or(|floor| created_at < floor)
     }
 
     /// The history of a request has ended. Nothing when it had ended before.
@@ -295,7 +315,7 @@ impl Subs {
             return None;
         };
         let begun = request.begun;
-        let floor = row.received.or(row.floor);
+        let floor = row.received.or(row.floor.date());
         let cut = match (request.oldest, floor) {
             (Some(oldest), Some(floor)) if request.brought >= limits.page && !request.overlaps => {
                 (oldest > floor).then_some(History::Cut {
@@ -383,16 +403,16 @@ impl Subs {
         None
     }
 
-    /// The next subscription to be asked for, membership first.
+    /// The next subscription to be asked for, membership first. One that was asked for in vain
+    /// waits behind the others, or a few that are never answered would keep them out.
     pub(super) fn next(&self, now: &mut Now) -> Option<Sub> {
-        self.rows.iter().find_map(|(sub, row)| {
-            let due = match row.phase {
-                Phase::Wanted => true,
-                Phase::Waiting { until } => now.reached(until, Why::Resubscribe),
-                Phase::Requested(_) | Phase::Live { .. } | Phase::Refused => false,
-            };
-            due.then_some(*sub)
-        })
+        let due = self.rows.iter().filter(|(_, row)| match row.phase {
+            Phase::Wanted => true,
+            Phase::Waiting { until } => now.reached(until, Why::Resubscribe),
+            Phase::Requested(_) | Phase::Live { .. } | Phase::Refused => false,
+        });
+        due.min_by_key(|(sub, row)| (row.confirmations, **sub))
+            .map(|(sub, _)| *sub)
     }
 
     /// The request for a subscription; it counts as sent from now on.
@@ -400,24 +420,23 @@ impl Subs {
         &mut self,
         sub: Sub,
         me: PubKey,
-        relay_time: Option<UnixTime>,
         limits: &Limits,
-        (write, stamp): (WriteId, Generation),
+        sending: &Sending,
     ) -> Option<(SubName, Filter)> {
         let row = self.rows.get_mut(&sub)?;
         let n = self.next;
         self.next = self.next.saturating_add(1);
-        if row.floor.is_none() {
-            row.floor = relay_time;
-        }
+        let relay_time = sending.relay_time;
+        row.floor = row.floor.dated(sending);
+        let floor = row.floor.date();
         let since = row
             .received
-            .or_else(|| row.floor.map(|floor| floor.before(limits.drift)));
+            .or_else(|| floor.map(|floor| floor.before(limits.drift)));
         let filter = row.filter(sub, me, relay_time.and(since), Some(limits.page));
         row.phase = Phase::Requested(Box::new(Request {
             n,
-            write,
-            stamp,
+            write: sending.write,
+            stamp: sending.stamp,
             written: None,
             begun: relay_time,
             brought: 0,
@@ -457,6 +476,32 @@ impl Subs {
                 closed: None,
             },
         );
+    }
+}
+
+impl Floor {
+    /// From this instant on.
+    pub(super) const fn after(at: MonoTime) -> Self {
+        let look_back = Duration::ZERO;
+        Self::Start { at, look_back }
+    }
+
+    /// The floor as a date, where the relay's time is known.
+    fn dated(self, sending: &Sending) -> Self {
+        match (self, sending.relay_time) {
+            (Self::Start { at, look_back }, Some(relay_time)) => {
+                let ago = sending.now.saturating_since(at).saturating_add(look_back);
+                Self::At(relay_time.before(ago))
+            }
+            (Self::Start { .. }, None) | (Self::At(_), _) => self,
+        }
+    }
+
+    const fn date(self) -> Option<UnixTime> {
+        match self {
+            Self::At(date) => Some(date),
+            Self::Start { .. } => None,
+        }
     }
 }
 

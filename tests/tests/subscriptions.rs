@@ -405,16 +405,18 @@ fn deliver(n: u8, event: &Toy) -> Action {
 /// Wait and attempt of the one throttle note.
 fn throttled(relay: &mut Script<Relay>) -> (Duration, u32) {
     let notes = relay.notes();
-    let found = notes.iter().filter_map(|note| match note {
-        Note::Throttled {
+    let mut found = Vec::new();
+    for note in &notes {
+        if let Note::Throttled {
             quota: Quota::Operations,
             wait,
             attempt,
             ..
-        } => Some((*wait, *attempt)),
-        _ => None,
-    });
-    let found: Vec<_> = found.collect();
+        } = note
+        {
+            found.push((*wait, *attempt));
+        }
+    }
     assert_eq!(found.len(), 1, "{notes:?}");
     found[0]
 }

@@ -1,9 +1,8 @@
 //! Traces: what was recorded replays to the same actions, redacted or whole.
 
-use std::collections::BTreeSet;
-
 use buzz_proto::action::Action;
 use buzz_proto::config::{Config, Consumer};
+use buzz_proto::ids::{ConnId, JobId, Ticket, WriteId};
 use buzz_proto::input::Input;
 use buzz_proto::machine::Machine;
 use buzz_proto::publish;
@@ -16,8 +15,6 @@ use buzz_sim::relay::{URL, given};
 use buzz_sim::script::{Script, script};
 use buzz_sim::toy::{self, ME, START, Toy, channel};
 use quickcheck::{Arbitrary, Gen};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 const WORDS: &str = "Meet at the pier, bring 4 lanterns";
@@ -57,40 +54,6 @@ fn a_redacted_trace_holds_nothing_of_what_people_wrote() {
     let redacted = record(&run, &config(external()), Privacy::Redacted).join("\n");
     for word in ["Meet", "pier", "lanterns"] {
         assert!(whole.contains(word) && !redacted.contains(word), "{word}");
-    }
-}
-
-#[test]
-fn every_fact_and_order_survives_its_written_form() {
-    let mut generator = Gen::from_size_and_seed(3000, 12);
-    let (mut facts, mut orders) = (BTreeSet::new(), BTreeSet::new());
-    for round in 0..60 {
-        let config = config(if round % 2 == 0 {
-            external()
-        } else {
-            workers()
-        });
-        let bytes = Vec::arbitrary(&mut generator);
-        let run = drive(machine(config), &bytes);
-        for (_, input, actions) in run.calls() {
-            facts.insert(survives::<Input>(&input));
-            orders.extend(actions.iter().map(survives::<Action>));
-        }
-    }
-    for name in FACTS {
-        assert!(facts.contains(name), "{name} was never drawn: {facts:?}");
-    }
-    for name in ORDERS {
-        assert!(orders.contains(name), "{name} was never given: {orders:?}");
-    }
-}
-
-#[test]
-fn the_settings_survive_their_written_form() {
-    for consumer in [external(), workers()] {
-        let config = config(consumer);
-        let text = serde_json::to_string(&config).unwrap();
-        assert_eq!(serde_json::from_str::<Config>(&text).unwrap(), config);
     }
 }
 
@@ -188,14 +151,11 @@ fn a_version_and_settings_that_do_not_work_are_named() {
     assert!(error.to_string().contains("relay.limits.dial"), "{error}");
 }
 
-const FACTS: [&str; 3] = ["Tick", "WallClock", "Command"];
-const ORDERS: [&str; 2] = ["WakeAt", "Ended"];
-
 /// A run with a message, an EVENT of ours, and a ping.
 fn conversation() -> Script<Machine> {
     let mut machine = script(machine(config(external())));
     let sub = format!("ch-{}-1", channel(1));
-    let conn = buzz_proto::ids::ConnId(1);
+    let conn = ConnId(1);
     let frame = |text| Input::Relay(relay::Input::Frame { conn, text });
     let event = Toy::mention(1, channel(1)).content(WORDS);
     let mut feed = |input| machine.input(input).orders();
@@ -203,11 +163,11 @@ fn conversation() -> Script<Machine> {
     feed(Input::Relay(relay::Input::Connected { conn, date: None }));
     machine.run_until(buzz_sim::script::secs(3)).orders();
     let mut feed = |input| machine.input(input).orders();
-    let write = buzz_proto::ids::WriteId(0);
+    let write = WriteId(0);
     feed(Input::Relay(relay::Input::Written { write }));
     feed(frame(toy::eose(&sub)));
     feed(frame(toy::event_frame(&sub, &event)));
-    let ticket = buzz_proto::ids::Ticket(1);
+    let ticket = Ticket(1);
     let genuine = true;
     let delivered = feed(Input::Relay(relay::Input::Verified { ticket, genuine }));
     assert!(matches!(
@@ -215,7 +175,7 @@ fn conversation() -> Script<Machine> {
         [Action::Relay(relay::Action::Deliver { .. })]
     ));
     let submit = publish::Command::Submit {
-        job: buzz_proto::ids::JobId(1),
+        job: JobId(1),
         class: publish::Class::Durable,
         route: publish::Route::Post,
         body: publish::Body::Signed(Toy::new(2).content(WORDS).event()),
@@ -255,35 +215,6 @@ fn replay(lines: &[String]) -> Replay {
         replay.step(line).expect("a call");
     }
     replay
-}
-
-/// Writes and reads a value; the path of its names.
-fn survives<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(value: &T) -> String {
-    let text = serde_json::to_string(value).expect("it can be written");
-    let read: T = serde_json::from_str(&text).expect(&text);
-    assert_eq!(&read, value, "{text}");
-    let mut form: Value = serde_json::from_str(&text).expect("JSON");
-    let mut path = Vec::new();
-    for _ in 0..3 {
-        match form {
-            Value::Object(ref fields) => {
-                let Some((name, inner)) = fields.iter().next() else {
-                    break;
-                };
-                if name.chars().next().is_none_or(char::is_lowercase) {
-                    break;
-                }
-                path.push(name.clone());
-                form = inner.clone();
-            }
-            Value::String(name) if name.chars().next().is_some_and(char::is_uppercase) => {
-                path.push(name);
-                break;
-            }
-            _ => break,
-        }
-    }
-    path.join(".")
 }
 
 /// The text of `value` with one more field at `place`.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::link::Return;
 use super::roster::Change;
-use super::subs::{Floor, Sending};
+use super::sub_row::{Floor, Sending};
 use super::verify::{Checked, Verdict};
 use super::{
     Action, ChannelKind, ChannelState, Channels, CloseCause, DELIVERIES_PER_ROUND, End, Relay, Sub,

@@ -6,7 +6,8 @@ use bytes::Bytes;
 
 use super::link::Return;
 use super::roster::Change;
-use super::subs::{Floor, Subs};
+use super::sub_row::Floor;
+use super::subs::Subs;
 use super::{
     Action, Channels, CloseCause, Command, ConnectCause, End, HttpAnswer, Interest, Relay, Sub,
     stale,
@@ -30,7 +31,7 @@ impl Relay {
             } => {
                 if self.has_room_for(Sub::Channel(channel)) {
                     let interest = interest.unwrap_or_else(|| self.interest());
-                    let floor = floor.map_or(Floor::after(now), Floor::At);
+                    let floor = floor.map_or_else(|| Floor::after(now), Floor::At);
                     self.subs.want(Sub::Channel(channel), interest, floor);
                 }
             }

@@ -14,6 +14,7 @@ mod link;
 mod outbound;
 mod room;
 mod roster;
+mod sub_row;
 mod subs;
 mod verify;
 

@@ -11,7 +11,7 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
-use super::subs::{MEMBER_ADDED, MEMBER_REMOVED};
+use super::sub_row::{MEMBER_ADDED, MEMBER_REMOVED};
 use super::{Action, ChannelKind, HttpAnswer, Limits};
 use crate::backoff::Ladder;
 use crate::gate::Generation;

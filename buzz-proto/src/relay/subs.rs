@@ -10,6 +10,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::sub_row::{Floor, Phase, Request, Row, Sending, name};
 use super::{Interest, Limits, Sub};
 use crate::backoff::Ladder;
 use crate::gate::Generation;
@@ -25,9 +26,6 @@ const ERROR_WAIT: (Duration, Duration) = (Duration::from_secs(1), Duration::from
 const STRAYS_MAX: usize = 64;
 /// A CLOSE that overtook its REQ is sent again after this.
 const STRAY_WAIT: Duration = Duration::from_secs(30);
-/// Notices about this agent's membership (kinds of the Buzz relay).
-pub(super) const MEMBER_ADDED: u32 = 44_100;
-pub(super) const MEMBER_REMOVED: u32 = 44_101;
 
 #[derive(Clone, Debug)]
 pub(super) struct Subs {
@@ -36,65 +34,6 @@ pub(super) struct Subs {
     strays: BTreeMap<u64, Stray>,
     /// Requests in a row that were not answered.
     expiries: u32,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Row {
-    interest: Interest,
-    /// Events dated before this are not owed.
-    floor: Floor,
-    /// What lies before this has been read, as far as the relay's word goes.
-    received: Option<UnixTime>,
-    phase: Phase,
-    ladder: Ladder,
-    confirmations: u32,
-    /// Whether a refusal was questioned once without new evidence.
-    questioned: bool,
-}
-
-/// From when on events are owed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Floor {
-    At(UnixTime),
-    /// So long before an instant whose date is not known until the relay's time is.
-    Start {
-        at: MonoTime,
-        look_back: Duration,
-    },
-}
-
-/// How a request is sent.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sending {
-    pub(super) write: WriteId,
-    pub(super) stamp: Generation,
-    pub(super) now: MonoTime,
-    pub(super) relay_time: Option<UnixTime>,
-}
-
-#[derive(Clone, Debug)]
-enum Phase {
-    Wanted,
-    Requested(Box<Request>),
-    Live { n: u64 },
-    Waiting { until: MonoTime },
-    Refused,
-}
-
-/// A request under way, and what it has brought so far.
-#[derive(Clone, Debug)]
-struct Request {
-    n: u64,
-    write: WriteId,
-    stamp: Generation,
-    written: Option<MonoTime>,
-    /// The relay's time when it was sent.
-    begun: Option<UnixTime>,
-    brought: u32,
-    /// Whether it brought something that was known already, and so reaches back far enough.
-    overlaps: bool,
-    oldest: Option<UnixTime>,
-    filter: Filter,
 }
 
 #[derive(Clone, Debug)]
@@ -315,7 +254,7 @@ impl Subs {
             return None;
         };
         let begun = request.begun;
-        let floor = row.received.or(row.floor.date());
+        let floor = row.received.or_else(|| row.floor.date());
         let cut = match (request.oldest, floor) {
             (Some(oldest), Some(floor)) if request.brought >= limits.page && !request.overlaps => {
                 (oldest > floor).then_some(History::Cut {
@@ -476,91 +415,6 @@ impl Subs {
                 closed: None,
             },
         );
-    }
-}
-
-impl Floor {
-    /// From this instant on.
-    pub(super) const fn after(at: MonoTime) -> Self {
-        let look_back = Duration::ZERO;
-        Self::Start { at, look_back }
-    }
-
-    /// The floor as a date, where the relay's time is known.
-    fn dated(self, sending: &Sending) -> Self {
-        match (self, sending.relay_time) {
-            (Self::Start { at, look_back }, Some(relay_time)) => {
-                let ago = sending.now.saturating_since(at).saturating_add(look_back);
-                Self::At(relay_time.before(ago))
-            }
-            (Self::Start { .. }, None) | (Self::At(_), _) => self,
-        }
-    }
-
-    const fn date(self) -> Option<UnixTime> {
-        match self {
-            Self::At(date) => Some(date),
-            Self::Start { .. } => None,
-        }
-    }
-}
-
-impl Row {
-    fn filter(&self, sub: Sub, me: PubKey, since: Option<UnixTime>, limit: Option<u32>) -> Filter {
-        let base = Filter {
-            since,
-            limit,
-            ..Filter::default()
-        };
-        match sub {
-            Sub::Membership => Filter {
-                kinds: [MEMBER_ADDED, MEMBER_REMOVED].into_iter().collect(),
-                mention: Some(me),
-                ..base
-            },
-            Sub::Channel(channel) => Filter {
-                kinds: self.interest.kinds.clone(),
-                channel: Some(channel),
-                mention: self.interest.mention,
-                ..base
-            },
-        }
-    }
-
-    fn is_overdue(&self, limits: &Limits, now: &mut Now) -> bool {
-        let Phase::Requested(request) = &self.phase else {
-            return false;
-        };
-        let Some(written) = request.written else {
-            return false;
-        };
-        let doublings = 1_u32.checked_shl(self.confirmations).unwrap_or(u32::MAX);
-        let limit = limits
-            .confirmation
-            .saturating_mul(doublings)
-            .min(limits.confirmation_top);
-        now.reached(written.after(limit), Why::Confirmation)
-    }
-}
-
-impl Phase {
-    const fn n(&self) -> Option<u64> {
-        match self {
-            Self::Requested(request) => Some(request.n),
-            Self::Live { n } => Some(*n),
-            Self::Wanted | Self::Waiting { .. } | Self::Refused => None,
-        }
-    }
-
-    fn name(&self, sub: Sub) -> Option<(u64, SubName)> {
-        self.n().map(|n| (n, name(sub, n)))
-    }
-}
-
-const fn name(sub: Sub, n: u64) -> SubName {
-    match sub {
-        Sub::Channel(channel) => SubName::Channel { channel, n },
-        Sub::Membership => SubName::Membership { n },
     }
 }
 

@@ -53,6 +53,12 @@ impl Dice<'_> {
         items.get(usize::from(self.roll(sides))).cloned()
     }
 
+    /// One of the last three.
+    pub fn pick_recent<T: Clone>(&mut self, items: &[T]) -> Option<T> {
+        let recent = items.len().saturating_sub(3);
+        self.pick(items.get(recent..)?)
+    }
+
     /// A wall clock near the start.
     pub fn wall(&mut self) -> UnixTime {
         START.after(Duration::from_secs(u64::from(self.roll(255)) * 20))
@@ -74,6 +80,7 @@ pub struct Known {
     conns: Vec<u64>,
     writes: Vec<u64>,
     tickets: Vec<u64>,
+    calls: Vec<u64>,
     turns: Vec<u64>,
     jobs: Vec<u64>,
     subs: Vec<String>,
@@ -107,20 +114,21 @@ fn learn<P: Chaos>(script: &mut Script<P>, known: &mut Known) {
 
 /// Lets time pass: none, a little, up to the next deadlines, or as a machine that slept.
 fn pass_time<P: Chaos>(script: &mut Script<P>, dice: &mut Dice<'_>, known: &mut Known) {
-    let span = match dice.roll(10) {
-        0..4 => return,
-        4 => Duration::from_nanos(1),
-        5 => Duration::from_millis(17),
-        6 => Duration::from_secs(1),
-        7 => Duration::from_secs(11),
-        8 => {
+    let span = match dice.roll(20) {
+        0..13 => return,
+        13 => Duration::from_nanos(1),
+        14 => Duration::from_millis(17),
+        15 => Duration::from_secs(1),
+        16 => Duration::from_secs(4),
+        17 => Duration::from_secs(11),
+        18 => {
             let due = script.part().next_deadline().map(|(at, _)| at);
             script.run_until(due.unwrap_or_default().max(script.now()));
             learn(script, known);
             return;
         }
         _ => {
-            let asleep = Duration::from_secs(40 * u64::from(dice.roll(100)));
+            let asleep = Duration::from_secs(u64::from(dice.roll(60)).pow(2));
             script.sleep_until(script.now().after(asleep));
             return;
         }
@@ -140,7 +148,7 @@ impl Chaos for Machine {
     }
 
     fn draw(dice: &mut Dice<'_>, known: &Known) -> Input {
-        match dice.roll(16) {
+        match dice.roll(24) {
             0 => Input::Tick,
             1 => Input::WallClock(dice.wall()),
             2 if dice.rarely(32) => Input::Command(Command::Shutdown {

@@ -271,11 +271,14 @@ impl Script<Relay> {
     /// The orders to verify since the last look, which must be all: their tickets and events.
     pub fn asked_to_verify(&mut self) -> Vec<(Ticket, Event)> {
         let orders = self.orders();
-        let asked = orders.iter().map(|action| match action {
-            Action::Verify { ticket, event } => (*ticket, event.clone()),
-            other => self.fail(&format!("not a verification: {other:?}")),
-        });
-        asked.collect()
+        let mut asked = Vec::new();
+        for action in orders {
+            let Action::Verify { ticket, event } = action else {
+                self.fail(&format!("not a verification: {action:?}"));
+            };
+            asked.push((ticket, event));
+        }
+        asked
     }
 
     /// A verdict comes.
@@ -333,7 +336,8 @@ fn text(action: &Action) -> Option<String> {
 }
 
 /// The subscription that a REQ names.
-fn request_name(text: &str) -> Option<String> {
+#[must_use]
+pub fn request_name(text: &str) -> Option<String> {
     let rest = text.strip_prefix("[\"REQ\",\"")?;
     Some(rest.split_once('"')?.0.to_owned())
 }

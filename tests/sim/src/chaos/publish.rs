@@ -14,7 +14,7 @@ impl Chaos for Publisher {
         match action {
             Action::Sign { ticket, .. }
             | Action::Post { ticket, .. }
-            | Action::Send { ticket, .. } => known.tickets.push(ticket.0),
+            | Action::Send { ticket, .. } => known.calls.push(ticket.0),
             Action::Abort { .. }
             | Action::Settle { .. }
             | Action::Ended
@@ -24,7 +24,7 @@ impl Chaos for Publisher {
     }
 
     fn draw(dice: &mut Dice<'_>, known: &Known) -> Input {
-        let ticket = Ticket(dice.id(&known.tickets));
+        let ticket = Ticket(dice.id(&known.calls));
         match dice.roll(16) {
             0 => Input::Tick,
             1 => Input::WallClock(dice.wall()),

@@ -77,10 +77,12 @@ impl Chaos for Relay {
                 conn,
                 date: dice.rarely(3).then(|| dice.wall()),
             },
+            6 if dice.rarely(2) => Input::Tick,
             6 => Input::ConnectFailed {
                 conn,
                 cause: cause(dice),
             },
+            7 if !dice.rarely(4) => Input::WallClock(dice.wall()),
             7 => Input::Closed {
                 conn,
                 code: dice
@@ -114,6 +116,7 @@ impl Chaos for Relay {
                 cause: BrokeCause::Connection,
             },
             29 => consumer(dice),
+            30 if dice.rarely(2) => Input::Pong { conn },
             30 => Input::Pinged { conn },
             _ => Input::Command(command(dice)),
         }
@@ -169,7 +172,7 @@ fn cause(dice: &mut Dice<'_>) -> ConnectCause {
 
 fn frame(dice: &mut Dice<'_>, known: &Known) -> Bytes {
     let sub = dice
-        .pick(&known.subs)
+        .pick_recent(&known.subs)
         .unwrap_or_else(|| "page-1".to_owned());
     let reason = dice.pick(&REASONS).unwrap_or_default();
     match dice.roll(12) {
@@ -179,8 +182,18 @@ fn frame(dice: &mut Dice<'_>, known: &Known) -> Bytes {
         4 | 5 => toy::eose(&sub),
         6 => toy::closed(&sub, reason),
         7 => Bytes::from_static(dice.pick(&GARBAGE).unwrap_or_default()),
-        _ => toy::event_frame(&sub, &event(dice)),
+        8 => toy::event_frame(&sub, &event(dice)),
+        _ => toy::event_frame(&sub, &fitting(dice, &sub)),
     }
+}
+
+/// An event of the channel that a subscription names.
+fn fitting(dice: &mut Dice<'_>, sub: &str) -> Toy {
+    let place = sub.get(3..39).and_then(|uuid| uuid.parse().ok());
+    let Some(place) = place else {
+        return event(dice);
+    };
+    Toy::mention(u64::from(dice.roll(24)), place).dated(dice.wall())
 }
 
 fn consumer(dice: &mut Dice<'_>) -> Input {
@@ -211,7 +224,7 @@ fn command(dice: &mut Dice<'_>) -> Command {
         },
         2 => Command::Unsubscribe { channel },
         3 => Command::Reconnect,
-        4 if dice.rarely(32) => Command::Shutdown {
+        4 if dice.rarely(8) => Command::Shutdown {
             grace: Duration::from_secs(5),
         },
         _ => Command::Send {

@@ -95,7 +95,7 @@ impl Chaos for Scheduler {
 fn worker(dice: &mut Dice<'_>, known: &Known) -> WorkerId {
     let recent = known.workers.len().saturating_sub(4);
     let recent = known.workers.get(recent..).unwrap_or_default();
-    dice.pick(recent).unwrap_or(WorkerId {
+    dice.pick(recent).unwrap_or_else(|| WorkerId {
         slot: u16::from(dice.roll(4)),
         incarnation: u32::from(dice.roll(4)),
     })

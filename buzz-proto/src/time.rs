@@ -206,7 +206,8 @@ impl Now {
         if self.time >= at {
             return true;
         }
-        if self.wake.is_none_or(|(wake, _)| at < wake) {
+        // Of two guards that open together the same one stands, whichever was asked first.
+        if self.wake.is_none_or(|wake| (at, why) < wake) {
             self.wake = Some((at, why));
         }
         false
@@ -234,6 +235,15 @@ mod tests {
         assert!(!now.reached(ms(20), Why::Auth));
         assert!(!now.reached(ms(25), Why::Ping));
         assert!(now.reached(ms(10), Why::Pong));
+        assert_eq!(now.wake(), Some((ms(20), Why::Auth)));
+    }
+
+    #[test]
+    fn the_reason_does_not_depend_on_the_order_of_asking() {
+        let mut now = Now::new(ms(10));
+        assert!(!now.reached(ms(20), Why::Ping));
+        assert!(!now.reached(ms(20), Why::Auth));
+        assert!(!now.reached(ms(20), Why::Ping));
         assert_eq!(now.wake(), Some((ms(20), Why::Auth)));
     }
 

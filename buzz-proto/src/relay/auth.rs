@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::{Action, Limits};
 use crate::bucket::Bucket;
-use crate::ids::{EventId, Ticket};
+use crate::ids::{EventId, Ticket, WriteId};
 use crate::time::{MonoTime, Now, UnixTime, Why};
 use crate::wire::{AuthReason, Event, Reason, ReasonClass};
 
@@ -42,6 +42,8 @@ enum Phase {
     },
     Sent {
         id: EventId,
+        frame: Bytes,
+        write: WriteId,
         since: MonoTime,
     },
     Accepted,
@@ -51,6 +53,8 @@ enum Phase {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Accepted,
+    /// It judged the answer to a challenge that it has replaced meanwhile.
+    Outdated,
     Refused(Reason),
 }
 
@@ -136,6 +140,9 @@ impl Auth {
             return Some(Verdict::Accepted);
         }
         self.phase = Phase::Unasked;
+        if self.challenge.is_some() {
+            return Some(Verdict::Outdated);
+        }
         Some(Verdict::Refused(reason.clone()))
     }
 
@@ -170,17 +177,37 @@ impl Auth {
         true
     }
 
-    /// The AUTH frame, once signed; it counts as sent from now on.
-    pub(super) fn send(&mut self, now: MonoTime) -> Option<Bytes> {
+    /// The AUTH frame, once signed; it counts as sent from now on, by a write of its own.
+    pub(super) fn send(&mut self, writes: &mut WriteId, now: MonoTime) -> Option<(WriteId, Bytes)> {
         let Phase::Signed { id, frame, .. } = &self.phase else {
             return None;
         };
-        let frame = frame.clone();
+        let (id, frame, write) = (*id, frame.clone(), writes.take());
         self.phase = Phase::Sent {
-            id: *id,
+            id,
+            frame: frame.clone(),
+            write,
             since: now,
         };
-        Some(frame)
+        Some((write, frame))
+    }
+
+    /// A write broke before anything of it left: an AUTH frame goes again.
+    pub(super) fn not_sent(&mut self, write: WriteId) {
+        if let Phase::Sent {
+            id,
+            frame,
+            write: sent,
+            since,
+        } = &self.phase
+            && *sent == write
+        {
+            self.phase = Phase::Signed {
+                id: *id,
+                frame: frame.clone(),
+                since: *since,
+            };
+        }
     }
 
     /// Whether a limit has passed.

@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 
 use super::link::Return;
 use super::roster::Change;
+use super::sub_row::{Floor, Sending};
 use super::verify::{Checked, Verdict};
 use super::{
-    Action, ChannelKind, ChannelState, Channels, CloseCause, DELIVERIES_PER_ROUND, End, Relay,
-    SYNC_PAUSE, Sub,
+    Action, ChannelKind, ChannelState, Channels, CloseCause, DELIVERIES_PER_ROUND, End, Relay, Sub,
 };
 use crate::dedup::Inserted;
 use crate::ids::ChannelId;
@@ -33,7 +33,8 @@ impl Relay {
             .extend(self.given_channels().into_iter().map(joined));
         if self.config.channels == Channels::Roster {
             let interest = self.interest();
-            self.subs.want(Sub::Membership, interest, None);
+            self.subs
+                .want(Sub::Membership, interest, Floor::after(self.started));
         }
         true
     }
@@ -74,8 +75,8 @@ impl Relay {
         };
         let wall = self.wall_at(now.time());
         let mut moved = self.auth.sign(wall, &mut self.tickets, now, out);
-        if let Some(frame) = self.auth.send(now.time()) {
-            self.send(conn, frame, now.time(), out);
+        if let Some((write, frame)) = self.auth.send(&mut self.writes.next, now.time()) {
+            self.write(conn, write, frame, now.time(), out);
             moved = true;
         }
         let Some(opened) = self.link.opened_at() else {
@@ -238,6 +239,11 @@ impl Relay {
             out.push(Action::Note(Note::Joined { channel }));
         }
         let interest = self.interest();
+        let first = Floor::Start {
+            at: self.started,
+            look_back: self.config.look_back,
+        };
+        let floor = floor.map_or(first, Floor::At);
         self.subs.want(sub, interest, floor);
         out.push(Action::Channel {
             channel,
@@ -260,7 +266,7 @@ impl Relay {
             return false;
         }
         let mut moved = self.resync(now);
-        if let Some((sub, deaf)) = self.subs.expired(&self.config.limits, now) {
+        while let Some((sub, deaf)) = self.subs.expired(&self.config.limits, now) {
             out.push(Action::Note(Note::Subscription {
                 sub,
                 phase: SubPhase::Unconfirmed,
@@ -271,11 +277,11 @@ impl Relay {
             }
             moved = true;
         }
-        if let Some(name) = self.subs.stray(now) {
+        while let Some(name) = self.subs.stray(now) {
             self.send(conn, wire::close(&name), now.time(), out);
             moved = true;
         }
-        let times = self.times(now.time());
+        let relay_time = self.relay_time_at(now.time());
         while self.subs.unanswered() < self.config.limits.unanswered_max as usize {
             let Some(sub) = self.subs.next(now) else {
                 break;
@@ -284,10 +290,14 @@ impl Relay {
                 break;
             };
             let write = self.writes.next.take();
+            let sending = Sending {
+                write,
+                stamp,
+                now: now.time(),
+                relay_time,
+            };
             let limits = &self.config.limits;
-            let asked = self
-                .subs
-                .request(sub, self.me, times, limits, (write, stamp));
+            let asked = self.subs.request(sub, self.me, limits, &sending);
             let Some((name, filter)) = asked else { break };
             self.write(conn, write, wire::req(&name, &filter), now.time(), out);
             out.push(Action::Note(Note::Subscription {
@@ -301,7 +311,7 @@ impl Relay {
 
     /// Reads everything again because the relay said that it dropped frames.
     fn resync(&mut self, now: &mut Now) -> bool {
-        if !self.sync.due {
+        if !self.sync.due || self.subs.unanswered() > 0 {
             return false;
         }
         if self
@@ -311,8 +321,9 @@ impl Relay {
         {
             return false;
         }
+        let pause = self.sync.pause(now);
         self.sync.due = false;
-        self.sync.next = Some(now.time().after(SYNC_PAUSE));
+        self.sync.next = Some(now.time().after(pause));
         self.subs.reread();
         true
     }
@@ -347,8 +358,9 @@ impl Relay {
         if !idle && !now.reached(until, Why::Shutdown) {
             return false;
         }
-        self.close(CloseCause::Shutdown, Return::Ladder, now.time(), out);
+        self.close(CloseCause::Shutdown, Return::Never, now.time(), out);
         self.link.stop();
+        self.announce(out);
         self.outbound.settle(&self.config.limits, now, out);
         self.end = End::Ended;
         out.push(Action::Ended);

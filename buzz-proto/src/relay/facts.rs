@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::link::Return;
 use super::roster::Change;
+use super::sub_row::Floor;
 use super::subs::Subs;
 use super::{
     Action, Channels, CloseCause, Command, ConnectCause, End, HttpAnswer, Interest, Relay, Sub,
@@ -30,6 +31,7 @@ impl Relay {
             } => {
                 if self.has_room_for(Sub::Channel(channel)) {
                     let interest = interest.unwrap_or_else(|| self.interest());
+                    let floor = floor.map_or_else(|| Floor::after(now), Floor::At);
                     self.subs.want(Sub::Channel(channel), interest, floor);
                 }
             }
@@ -129,6 +131,7 @@ impl Relay {
             self.writes.broken = true;
             return;
         }
+        self.auth.not_sent(write);
         self.outbound.not_sent(write);
         self.subs.not_sent(write);
     }
@@ -168,8 +171,9 @@ impl Relay {
             out.push(stale(StaleWhat::Call));
             return;
         }
+        let wall = self.wall_at(now);
         let limits = &self.config.limits;
-        let Some(events) = self.roster.answered(answer, limits, quotas, now) else {
+        let Some(events) = self.roster.answered(answer, wall, limits, quotas, now) else {
             self.roster_failed(Some(answer.status), out);
             return;
         };

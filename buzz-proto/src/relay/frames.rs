@@ -8,7 +8,7 @@ use super::auth::Verdict;
 use super::link::Return;
 use super::outbound::MessageStamp;
 use super::subs::{History, Origin, Retry, retry_after};
-use super::{Action, CloseCause, Relay, SubState, stale};
+use super::{Action, CloseCause, Relay, Sub, SubState, stale};
 use crate::gate::Refusal;
 use crate::ids::{ConnId, EventId};
 use crate::note::{GapWhy, LinkNote, Note, Quota, RefusedWhy, StaleWhat, SubPhase};
@@ -115,6 +115,7 @@ impl Relay {
                 self.subs.rearm_waiting();
                 return;
             }
+            Some(Verdict::Outdated) => return,
             Some(Verdict::Refused(reason)) => {
                 self.auth_refused(reason, context);
                 return;
@@ -171,6 +172,7 @@ impl Relay {
                 return;
             }
         };
+        self.answered_otherwise(sub, context);
         let Some(history) = self.subs.confirmed(sub, &self.config.limits) else {
             return;
         };
@@ -201,6 +203,9 @@ impl Relay {
             }
         };
         let retry = retry_after(&reason);
+        if retry != Retry::Gate {
+            self.answered_otherwise(sub, context);
+        }
         match retry {
             Retry::Gate => {
                 let stamp = self
@@ -235,6 +240,13 @@ impl Relay {
             }
         }
         self.subs.refused(sub, retry, context.now);
+    }
+
+    /// A request was answered, and not because there were too many.
+    fn answered_otherwise(&self, sub: Sub, context: &mut Context<'_>) {
+        if let Some(stamp) = self.subs.stamp(sub) {
+            context.quotas.operations.succeed(stamp);
+        }
     }
 
     fn notice(&mut self, reason: Reason, context: &mut Context<'_>) {

@@ -14,6 +14,7 @@ mod link;
 mod outbound;
 mod room;
 mod roster;
+mod sub_row;
 mod subs;
 mod verify;
 
@@ -25,6 +26,7 @@ pub use config::{Channels, Config, Limits};
 pub use interface::*;
 pub(crate) use room::Room;
 
+use crate::backoff::Ladder;
 use crate::config::{ConfigError, Consumer};
 use crate::dedup::Seen;
 use crate::ids::{ConnId, PubKey, Ticket, WriteId};
@@ -42,10 +44,10 @@ pub struct Relay {
     step: Step,
     /// Quotas for use alone; a [`Machine`](crate::machine::Machine) lends its own.
     quotas: Quotas,
+    started: MonoTime,
     wall: Option<WallClock>,
     relay_time: Option<WallClock>,
     begun: bool,
-    started: MonoTime,
     link: link::Link,
     auth: auth::Auth,
     subs: subs::Subs,
@@ -75,15 +77,19 @@ struct Writes {
 }
 
 /// The relay said that it dropped frames.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Sync {
     due: bool,
     /// The earliest next read.
     next: Option<MonoTime>,
+    ladder: Ladder,
 }
 
-/// After a read because of a signal, the next such read waits: a relay that drops frames is busy.
-const SYNC_PAUSE: Duration = Duration::from_secs(5);
+/// After a read because of a signal, the next such read waits, each time twice as long: a relay
+/// that drops frames is busy.
+const SYNC_PAUSE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
+/// After so long without such a read, the first pause is enough again.
+const SYNC_QUIET: Duration = Duration::from_secs(600);
 /// Calls under way when the part is used alone.
 const HTTP_CALLS_MAX: u32 = 4;
 /// Work of one round: a pump ends even when the peer sent thousands of frames at once.
@@ -141,10 +147,10 @@ impl Relay {
             me,
             step: Step::new(now),
             quotas: Quotas::new(seed, HTTP_CALLS_MAX),
+            started: now,
             wall: None,
             relay_time: None,
             begun: false,
-            started: now,
             link: link::Link::new(&config.url, limits, seed.derive(1)),
             auth: auth::Auth::new(),
             subs: subs::Subs::new(),
@@ -156,7 +162,7 @@ impl Relay {
             changes: VecDeque::new(),
             writes: Writes::default(),
             tickets: Ticket(1),
-            sync: Sync::default(),
+            sync: Sync::new(),
             reports: VecDeque::new(),
             announced_live: false,
             doomed: None,
@@ -280,18 +286,6 @@ impl Relay {
         self.relay_time.map(|clock| clock.at(now))
     }
 
-    fn times(&self, now: MonoTime) -> subs::Times {
-        let present = self.relay_time_at(now);
-        let age = now
-            .saturating_since(self.started)
-            .saturating_add(self.config.look_back);
-        let owed_since = present.map(|present| present.before(age));
-        subs::Times {
-            present,
-            owed_since,
-        }
-    }
-
     /// The socket or dial is over, by whichever side.
     fn lose(&mut self, back: link::Return, now: MonoTime, out: &mut Vec<Action>) {
         self.auth.reset();
@@ -334,6 +328,25 @@ impl Relay {
     ) {
         self.writes.under_way.push_back((write, now));
         out.push(Action::Send { conn, write, text });
+    }
+}
+
+impl Sync {
+    fn new() -> Self {
+        Self {
+            due: false,
+            next: None,
+            ladder: Ladder::new(SYNC_PAUSE.0, SYNC_PAUSE.1),
+        }
+    }
+
+    /// How long the read that begins now keeps the next one away.
+    fn pause(&mut self, now: &mut Now) -> Duration {
+        let calm = |next: MonoTime| now.reached(next.after(SYNC_QUIET), Why::Resubscribe);
+        if self.next.is_some_and(calm) {
+            self.ladder.reset();
+        }
+        self.ladder.climb()
     }
 }
 

@@ -11,11 +11,13 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
-use super::subs::{MEMBER_ADDED, MEMBER_REMOVED};
+use super::sub_row::{MEMBER_ADDED, MEMBER_REMOVED};
 use super::{Action, ChannelKind, HttpAnswer, Limits};
+use crate::backoff::Ladder;
 use crate::gate::Generation;
 use crate::ids::{ChannelId, PubKey, Ticket};
 use crate::quotas::Quotas;
+use crate::retry_hint;
 use crate::seed::Seed;
 use crate::time::{MonoTime, Now, UnixTime, Why};
 use crate::wire::{self, Event, Filter};
@@ -30,8 +32,12 @@ const MISSES: u32 = 2;
 /// A message may have been posted before the notice of the addition, by clocks that differ by
 /// what the relay allows.
 const NOTICE_LOOK_BACK: Duration = Duration::from_secs(900);
-/// After a read that failed.
-const RETRY: Duration = Duration::from_secs(5);
+/// After a read that failed: a relay that cannot answer, or has no such route, is not asked more
+/// often than one that can.
+const RETRY: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(90));
+/// A read that names no channel at all, where there were some, is believed from this one on: a
+/// relay whose database has just come back answers so.
+const EMPTY: u32 = 3;
 
 #[derive(Clone, Debug)]
 pub(super) struct Roster {
@@ -44,6 +50,10 @@ pub(super) struct Roster {
     announced: BTreeMap<ChannelId, Announced>,
     /// The last complete read, in relay time.
     complete: Option<UnixTime>,
+    /// Between reads that fail in a row.
+    retry: Ladder,
+    /// Reads in a row that named no channel at all.
+    empty: u32,
 }
 
 /// An addition whose channel is not described yet: what it is decides who may speak there, so it
@@ -112,7 +122,7 @@ pub(super) enum Change {
 }
 
 impl Roster {
-    pub(super) const fn new(me: PubKey, seed: Seed) -> Self {
+    pub(super) fn new(me: PubKey, seed: Seed) -> Self {
         Self {
             me,
             seed,
@@ -121,6 +131,8 @@ impl Roster {
             rows: BTreeMap::new(),
             announced: BTreeMap::new(),
             complete: None,
+            retry: Ladder::new(RETRY.0, RETRY.1),
+            empty: 0,
         }
     }
 
@@ -264,8 +276,12 @@ impl Roster {
         if let Some(call) = self.call() {
             quotas.http.fail(None, call.sent, now);
         }
+        self.failed(now);
+    }
+
+    fn failed(&mut self, now: MonoTime) {
         self.phase = Phase::Idle {
-            next: Some(now.after(RETRY)),
+            next: Some(now.after(self.retry.climb())),
         };
     }
 
@@ -273,13 +289,18 @@ impl Roster {
     pub(super) fn answered(
         &mut self,
         answer: &HttpAnswer,
+        wall: Option<UnixTime>,
         limits: &Limits,
         quotas: &mut Quotas,
         now: MonoTime,
     ) -> Option<Vec<Event>> {
         let call = self.call()?;
         if is_overloaded(answer.status) {
+            let header = answer.retry_after.as_ref().and_then(|value| {
+                retry_hint::from_header(value, answer.date, wall.unwrap_or_default())
+            });
             let hint = wire::body_reason(&answer.body).wait();
+            let hint = header.map(|header| header.wait).max(hint);
             quotas.http.fail(hint, call.sent, now);
         } else {
             quotas.http.succeed(call.sent);
@@ -288,9 +309,7 @@ impl Roster {
             .then(|| read_events(&answer.body, limits))
             .flatten();
         if events.is_none() {
-            self.phase = Phase::Idle {
-                next: Some(now.after(RETRY)),
-            };
+            self.failed(now);
         }
         events
     }
@@ -323,6 +342,15 @@ impl Roster {
             Phase::Idle { .. } | Phase::Describe { .. } => return Vec::new(),
         };
         self.reads = self.reads.wrapping_add(1);
+        self.retry.reset();
+        self.empty = if members.is_empty() {
+            self.empty.saturating_add(1)
+        } else {
+            0
+        };
+        if (1..EMPTY).contains(&self.empty) && !self.rows.is_empty() {
+            return Vec::new();
+        }
         self.compare(&members, events, relay_time)
     }
 

@@ -10,6 +10,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::sub_row::{Floor, Phase, Request, Row, Sending, name};
 use super::{Interest, Limits, Sub};
 use crate::backoff::Ladder;
 use crate::gate::Generation;
@@ -25,9 +26,6 @@ const ERROR_WAIT: (Duration, Duration) = (Duration::from_secs(1), Duration::from
 const STRAYS_MAX: usize = 64;
 /// A CLOSE that overtook its REQ is sent again after this.
 const STRAY_WAIT: Duration = Duration::from_secs(30);
-/// Notices about this agent's membership (kinds of the Buzz relay).
-pub(super) const MEMBER_ADDED: u32 = 44_100;
-pub(super) const MEMBER_REMOVED: u32 = 44_101;
 
 #[derive(Clone, Debug)]
 pub(super) struct Subs {
@@ -39,57 +37,10 @@ pub(super) struct Subs {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Row {
-    interest: Interest,
-    /// Events dated before this are not owed; nothing until the relay's time is known.
-    floor: Option<UnixTime>,
-    /// What lies before this has been read, as far as the relay's word goes.
-    received: Option<UnixTime>,
-    phase: Phase,
-    ladder: Ladder,
-    confirmations: u32,
-    /// Whether a refusal was questioned once without new evidence.
-    questioned: bool,
-}
-
-#[derive(Clone, Debug)]
-enum Phase {
-    Wanted,
-    Requested(Box<Request>),
-    Live { n: u64 },
-    Waiting { until: MonoTime },
-    Refused,
-}
-
-/// A request under way, and what it has brought so far.
-#[derive(Clone, Debug)]
-struct Request {
-    n: u64,
-    write: WriteId,
-    stamp: Generation,
-    written: Option<MonoTime>,
-    /// The relay's time when it was sent.
-    begun: Option<UnixTime>,
-    brought: u32,
-    /// Whether it brought something that was known already, and so reaches back far enough.
-    overlaps: bool,
-    oldest: Option<UnixTime>,
-    filter: Filter,
-}
-
-#[derive(Clone, Debug)]
 struct Stray {
     name: SubName,
     due: bool,
     closed: Option<MonoTime>,
-}
-
-/// Times by the relay's clock, where that is known.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Times {
-    pub(super) present: Option<UnixTime>,
-    /// Events dated before this are not owed to an agent that starts for the first time.
-    pub(super) owed_since: Option<UnixTime>,
 }
 
 /// Whose frame it is.
@@ -147,7 +98,7 @@ impl Subs {
     }
 
     /// Keeps a subscription from now on; a known one that the relay refused is asked again.
-    pub(super) fn want(&mut self, sub: Sub, interest: Interest, floor: Option<UnixTime>) {
+    pub(super) fn want(&mut self, sub: Sub, interest: Interest, floor: Floor) {
         let row = self.rows.entry(sub).or_insert_with(|| Row {
             interest: Interest::default(),
             floor,
@@ -293,7 +244,7 @@ impl Subs {
             return false;
         };
         let first_read = row.received.is_none() && matches!(row.phase, Phase::Requested(_));
-        first_read && row.floor.is_none_or(|floor| created_at < floor)
+        first_read && row.floor.date().is_none_or(|floor| created_at < floor)
     }
 
     /// The history of a request has ended. Nothing when it had ended before.
@@ -303,7 +254,7 @@ impl Subs {
             return None;
         };
         let begun = request.begun;
-        let floor = row.received.or(row.floor);
+        let floor = row.received.or_else(|| row.floor.date());
         let cut = match (request.oldest, floor) {
             (Some(oldest), Some(floor)) if request.brought >= limits.page && !request.overlaps => {
                 (oldest > floor).then_some(History::Cut {
@@ -391,16 +342,16 @@ impl Subs {
         None
     }
 
-    /// The next subscription to be asked for, membership first.
+    /// The next subscription to be asked for, membership first. One that was asked for in vain
+    /// waits behind the others, or a few that are never answered would keep them out.
     pub(super) fn next(&self, now: &mut Now) -> Option<Sub> {
-        self.rows.iter().find_map(|(sub, row)| {
-            let due = match row.phase {
-                Phase::Wanted => true,
-                Phase::Waiting { until } => now.reached(until, Why::Resubscribe),
-                Phase::Requested(_) | Phase::Live { .. } | Phase::Refused => false,
-            };
-            due.then_some(*sub)
-        })
+        let due = self.rows.iter().filter(|(_, row)| match row.phase {
+            Phase::Wanted => true,
+            Phase::Waiting { until } => now.reached(until, Why::Resubscribe),
+            Phase::Requested(_) | Phase::Live { .. } | Phase::Refused => false,
+        });
+        due.min_by_key(|(sub, row)| (row.confirmations, **sub))
+            .map(|(sub, _)| *sub)
     }
 
     /// The request for a subscription; it counts as sent from now on.
@@ -408,26 +359,25 @@ impl Subs {
         &mut self,
         sub: Sub,
         me: PubKey,
-        times: Times,
         limits: &Limits,
-        (write, stamp): (WriteId, Generation),
+        sending: &Sending,
     ) -> Option<(SubName, Filter)> {
         let row = self.rows.get_mut(&sub)?;
         let n = self.next;
         self.next = self.next.saturating_add(1);
-        if row.floor.is_none() {
-            row.floor = times.owed_since;
-        }
+        let relay_time = sending.relay_time;
+        row.floor = row.floor.dated(sending);
+        let floor = row.floor.date();
         let since = row
             .received
-            .or_else(|| row.floor.map(|floor| floor.before(limits.drift)));
-        let filter = row.filter(sub, me, times.present.and(since), Some(limits.page));
+            .or_else(|| floor.map(|floor| floor.before(limits.drift)));
+        let filter = row.filter(sub, me, relay_time.and(since), Some(limits.page));
         row.phase = Phase::Requested(Box::new(Request {
             n,
-            write,
-            stamp,
+            write: sending.write,
+            stamp: sending.stamp,
             written: None,
-            begun: times.present,
+            begun: relay_time,
             brought: 0,
             overlaps: false,
             oldest: None,
@@ -465,65 +415,6 @@ impl Subs {
                 closed: None,
             },
         );
-    }
-}
-
-impl Row {
-    fn filter(&self, sub: Sub, me: PubKey, since: Option<UnixTime>, limit: Option<u32>) -> Filter {
-        let base = Filter {
-            since,
-            limit,
-            ..Filter::default()
-        };
-        match sub {
-            Sub::Membership => Filter {
-                kinds: [MEMBER_ADDED, MEMBER_REMOVED].into_iter().collect(),
-                mention: Some(me),
-                ..base
-            },
-            Sub::Channel(channel) => Filter {
-                kinds: self.interest.kinds.clone(),
-                channel: Some(channel),
-                mention: self.interest.mention,
-                ..base
-            },
-        }
-    }
-
-    fn is_overdue(&self, limits: &Limits, now: &mut Now) -> bool {
-        let Phase::Requested(request) = &self.phase else {
-            return false;
-        };
-        let Some(written) = request.written else {
-            return false;
-        };
-        let doublings = 1_u32.checked_shl(self.confirmations).unwrap_or(u32::MAX);
-        let limit = limits
-            .confirmation
-            .saturating_mul(doublings)
-            .min(limits.confirmation_top);
-        now.reached(written.after(limit), Why::Confirmation)
-    }
-}
-
-impl Phase {
-    const fn n(&self) -> Option<u64> {
-        match self {
-            Self::Requested(request) => Some(request.n),
-            Self::Live { n } => Some(*n),
-            Self::Wanted | Self::Waiting { .. } | Self::Refused => None,
-        }
-    }
-
-    fn name(&self, sub: Sub) -> Option<(u64, SubName)> {
-        self.n().map(|n| (n, name(sub, n)))
-    }
-}
-
-const fn name(sub: Sub, n: u64) -> SubName {
-    match sub {
-        Sub::Channel(channel) => SubName::Channel { channel, n },
-        Sub::Membership => SubName::Membership { n },
     }
 }
 

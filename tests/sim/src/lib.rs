@@ -1,1 +1,12 @@
-//! To come.
+//! Tools for proving the machine: scripts in which time and order are visible, toy peers, and
+//! facts drawn from bytes.
+//!
+//! Nothing here reads a clock or opens a socket. A [`Script`](script::Script) feeds one part by
+//! hand and checks the contract of every call; [`toy`] makes the events and frames of a peer;
+//! [`chaos`] turns bytes into facts, for properties and fuzzing.
+
+pub mod chaos;
+pub mod part;
+pub mod relay;
+pub mod script;
+pub mod toy;

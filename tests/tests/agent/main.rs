@@ -57,7 +57,10 @@ async fn a_lost_connection_is_made_again_and_what_was_said_meanwhile_is_answered
     scene.drop_the_agents_connection();
     let second = scene.mention("meanwhile", Vec::new()).await;
 
-    assert_eq!(scene.reply_to(&second.id).await.content, "you said: meanwhile");
+    assert_eq!(
+        scene.reply_to(&second.id).await.content,
+        "you said: meanwhile"
+    );
     agent.end().await;
 }
 
@@ -69,8 +72,13 @@ async fn a_channel_joined_later_is_listened_to() {
     scene.reply_to(&first.id).await;
 
     let channel = scene.open_another_channel().await;
-    let mention = scene.mention_in(channel, "in the second channel", Vec::new()).await;
+    let mention = scene
+        .mention_in(channel, "in the second channel", Vec::new())
+        .await;
 
-    assert_eq!(scene.reply_to(&mention.id).await.content, "you said: in the second channel");
+    assert_eq!(
+        scene.reply_to(&mention.id).await.content,
+        "you said: in the second channel"
+    );
     agent.end().await;
 }

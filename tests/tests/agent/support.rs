@@ -35,7 +35,10 @@ pub(crate) struct Taker {
 
 /// The test takes them itself.
 pub(crate) fn external(slots: u32) -> Taker {
-    Taker { consumer: Consumer::External { slots }, workers: None }
+    Taker {
+        consumer: Consumer::External { slots },
+        workers: None,
+    }
 }
 
 /// Workers in this process that repeat what they are told.
@@ -43,7 +46,10 @@ pub(crate) fn workers(count: u16) -> Taker {
     let mut config = schedule::Config::new(count);
     config.respond_to = schedule::RespondTo::Anyone;
     let start: StartWorkers = Box::new(|facts| -> Box<dyn Workers> { Box::new(Echo { facts }) });
-    Taker { consumer: Consumer::Workers(Box::new(config)), workers: Some(start) }
+    Taker {
+        consumer: Consumer::Workers(Box::new(config)),
+        workers: Some(start),
+    }
 }
 
 struct Echo {
@@ -56,13 +62,19 @@ impl Workers for Echo {
         match action {
             Action::Spawn { worker } => tell(Input::WorkerUp { worker }),
             Action::Kill { worker } => {
-                tell(Input::WorkerDown { worker, cause: schedule::DownCause::Killed });
+                tell(Input::WorkerDown {
+                    worker,
+                    cause: schedule::DownCause::Killed,
+                });
             }
             Action::Start { turn, batch, .. } => {
                 tell(Input::SessionOpened { turn });
                 let said = batch.last().map(wire::Event::content).unwrap_or_default();
                 let reply = format!("you said: {said}");
-                let end = TurnEnd::Answered { reply, stop: StopReason::EndTurn };
+                let end = TurnEnd::Answered {
+                    reply,
+                    stop: StopReason::EndTurn,
+                };
                 tell(Input::Finished { turn, end });
             }
             Action::CancelTurn { .. }
@@ -117,14 +129,24 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) async fn open() -> Self {
-        let relay = DevRelay::start(Options::default()).await.expect("the relay starts");
+        let relay = DevRelay::start(Options::default())
+            .await
+            .expect("the relay starts");
         let person = Keys::generate();
-        let mut client = Client::connect(&relay.url(), &person).await.expect("a person connects");
+        let mut client = Client::connect(&relay.url(), &person)
+            .await
+            .expect("a person connects");
         let key = SecretKey::generate().expect("the system has random numbers");
         let agent = key.public_key().to_string();
         open_channel(&relay, CHANNEL, &person, &agent);
         listen(&mut client, CHANNEL, &agent).await;
-        Self { relay, person, client, agent, key: Some(key) }
+        Self {
+            relay,
+            person,
+            client,
+            agent,
+            key: Some(key),
+        }
     }
 
     pub(crate) fn agent_key(&self) -> String {
@@ -167,7 +189,9 @@ impl Scene {
     ) -> Event {
         tags.extend([tag("h", channel), tag("p", &self.agent)]);
         let event = self.person.sign_event(9, tags, words, unix_now());
-        let receipt = within(self.client.publish(&event)).await.expect("the relay answers");
+        let receipt = within(self.client.publish(&event))
+            .await
+            .expect("the relay answers");
         assert!(receipt.accepted, "{}", receipt.message);
         event
     }
@@ -178,7 +202,10 @@ impl Scene {
             loop {
                 let frame = self.client.next().await.expect("the person is connected");
                 if let Frame::Event { event, .. } = frame
-                    && event.tags.iter().any(|tag| tag.get(1).is_some_and(|named| named == id))
+                    && event
+                        .tags
+                        .iter()
+                        .any(|tag| tag.get(1).is_some_and(|named| named == id))
                 {
                     return *event;
                 }
@@ -204,12 +231,17 @@ fn open_channel(relay: &DevRelay, channel: &str, owner: &Keys, agent: &str) {
     relay
         .create_channel(channel, "test", visibility, kind, owner.public())
         .expect("a fresh channel");
-    relay.add_member(channel, agent, Role::Bot, owner.public()).expect("the channel is there");
+    relay
+        .add_member(channel, agent, Role::Bot, owner.public())
+        .expect("the channel is there");
 }
 
 async fn listen(client: &mut Client, channel: &str, agent: &str) {
     let filter = json!({"kinds": [9], "#h": [channel], "authors": [agent], "limit": 0});
-    client.subscribe(channel, filter).await.expect("the relay listens");
+    client
+        .subscribe(channel, filter)
+        .await
+        .expect("the relay listens");
 }
 
 async fn within<T>(work: impl Future<Output = T>) -> T {

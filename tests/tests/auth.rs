@@ -1,0 +1,289 @@
+//! Who we are: challenges, their answers, and relays that do not ask.
+
+use std::time::Duration;
+
+use buzz_proto::ids::{ConnId, Ticket};
+use buzz_proto::note::{LinkNote, Note};
+use buzz_proto::relay::{Action, CloseCause, Input, Sub, SubState};
+use buzz_proto::time::UnixTime;
+use buzz_sim::relay::{channel_sub, close, connect, given, script};
+use buzz_sim::script::{ms, secs};
+use buzz_sim::toy::{self, START, Toy, channel};
+
+const SECOND: Duration = Duration::from_secs(1);
+const SLOW: Duration = Duration::from_secs(300);
+const UP: Action = Action::Link { live: true };
+const DOWN: Action = Action::Link { live: false };
+
+#[test]
+fn a_challenge_is_answered_once_and_its_ok_makes_the_link_live() {
+    let mut relay = script(given(&[1]));
+    relay.open().expect([]).notes();
+    relay.at(ms(400)).frame(toy::challenge("first"));
+    relay.expect([sign_auth(1, "first", START)]);
+    let event = Toy::new(7).kind(22_242).bytes();
+    let ticket = Ticket(1);
+    relay.input(Input::Signed { ticket, event });
+    assert_eq!(relay.sent().len(), 1);
+    relay.written();
+    relay.frame(toy::ok(toy::id(8), true, "")).expect([]);
+    assert!(!relay.part().view().is_authenticated);
+    relay.notes();
+    relay.frame(toy::ok(toy::id(7), true, ""));
+    let live = LinkNote::Live {
+        authenticated: true,
+    };
+    assert_eq!(relay.notes()[0], Note::Link(live));
+    assert!(relay.part().view().is_authenticated);
+    let orders = relay.orders();
+    assert_eq!(orders[0], UP);
+    assert!(matches!(orders[1..], [Action::Send { .. }]));
+}
+
+#[test]
+fn the_newest_challenge_replaces_the_one_that_waits_and_one_auth_is_in_flight() {
+    let mut relay = script(given(&[]));
+    relay.open().frame(toy::challenge("first"));
+    relay.expect([sign_auth(1, "first", START)]);
+    relay.frame(toy::challenge("second")).expect([]);
+    relay.frame(toy::challenge("third")).expect([]);
+    let (ticket, event) = (Ticket(1), Toy::new(7).bytes());
+    relay.input(Input::Signed { ticket, event });
+    assert_eq!(relay.sent().len(), 1);
+    relay.written().frame(toy::ok(toy::id(7), true, ""));
+    relay.expect([sign_auth(2, "third", START)]);
+    let (ticket, event) = (Ticket(2), Toy::new(8).bytes());
+    relay.input(Input::Signed { ticket, event });
+    assert_eq!(relay.sent().len(), 1);
+    relay.written().frame(toy::ok(toy::id(8), true, ""));
+    relay.expect([UP]);
+}
+
+#[test]
+fn a_refusal_of_an_outdated_answer_is_followed_by_the_newer_challenge() {
+    let mut relay = script(given(&[]));
+    relay.open().frame(toy::challenge("first"));
+    let event = relay.sign(7);
+    relay.written().frame(toy::challenge("second")).expect([]);
+    relay.frame(toy::ok(event, false, "auth-required: verification failed"));
+    relay.expect([sign_auth(2, "second", START)]);
+}
+
+#[test]
+fn already_authenticated_counts_as_success() {
+    let mut relay = script(given(&[]));
+    relay.open().frame(toy::challenge("first"));
+    let event = relay.sign(7);
+    let text = "auth-required: already authenticated";
+    relay.written().frame(toy::ok(event, false, text));
+    relay.expect([UP]);
+}
+
+#[test]
+fn a_refused_auth_closes_the_socket_and_its_class_says_how_soon_to_return() {
+    for (reason, least, most) in [
+        ("blocked: banned", SLOW, SLOW),
+        ("restricted: not a relay member", SLOW, SLOW),
+        ("auth-required: verification failed", SECOND / 2, SECOND),
+        ("error: database", SECOND / 2, SECOND),
+        (
+            "invalid: event creation timestamp is too far off",
+            SECOND / 2,
+            SECOND,
+        ),
+        ("rate-limited: slow down", SECOND / 2, SECOND),
+        ("no", SECOND / 2, SECOND),
+        ("", SECOND / 2, SECOND),
+    ] {
+        let mut relay = script(given(&[]));
+        relay.open().frame(toy::challenge("first"));
+        let event = relay.sign(7);
+        relay.written().notes();
+        relay.frame(toy::ok(event, false, reason));
+        relay.expect([close(1, CloseCause::AuthRefused)]);
+        let notes = relay.notes();
+        let told = |note: &Note| {
+            matches!(note, Note::Link(LinkNote::AuthRefused { reason: found })
+                if found.text.as_str() == reason)
+        };
+        assert!(told(&notes[0]), "{notes:?}");
+        let Some(&Note::Link(LinkNote::Waiting { wait })) = notes.last() else {
+            panic!("no wait: {notes:?}");
+        };
+        assert!(least <= wait && wait <= most, "{reason}: {wait:?}");
+    }
+}
+
+#[test]
+fn a_relay_that_sends_no_challenge_is_used_without() {
+    let mut relay = script(given(&[1]));
+    relay.open().notes();
+    relay.quiet_until(secs(3)).tick();
+    let orders = relay.orders();
+    assert_eq!(orders[0], UP);
+    assert!(matches!(orders[1..], [Action::Send { .. }]));
+    let live = LinkNote::Live {
+        authenticated: false,
+    };
+    assert_eq!(relay.notes()[0], Note::Link(live));
+}
+
+#[test]
+fn a_challenge_that_comes_later_is_answered_in_place() {
+    let mut relay = script(given(&[1]));
+    relay.live();
+    assert_eq!(relay.requested(), [channel_sub(1, 1)]);
+    relay.written();
+    relay.at(secs(5)).frame(toy::challenge("late"));
+    relay.expect([sign_auth(1, "late", START.after(5 * SECOND))]);
+    relay.subscribe(channel(2)).expect([]);
+    let event = Toy::new(7).kind(22_242);
+    let ticket = Ticket(1);
+    relay.input(Input::Signed {
+        ticket,
+        event: event.bytes(),
+    });
+    assert_eq!(relay.sent().len(), 1);
+    let event = toy::id(7);
+    relay.written().frame(toy::ok(event, true, ""));
+    assert_eq!(relay.requested(), [channel_sub(2, 2)]);
+}
+
+#[test]
+fn a_subscription_refused_for_want_of_auth_is_asked_again_after_it() {
+    let mut relay = script(given(&[1]));
+    relay.live().requested();
+    relay.written();
+    relay.frame(toy::closed(
+        &channel_sub(1, 1),
+        "auth-required: who are you",
+    ));
+    relay.expect([waiting(1)]);
+    relay.quiet_for(4 * SECOND).frame(toy::challenge("late"));
+    let event = relay.sign(7);
+    relay.written().frame(toy::ok(event, true, ""));
+    assert_eq!(relay.requested(), [channel_sub(1, 2)]);
+}
+
+#[test]
+fn a_relay_that_wants_auth_and_sends_no_challenge_is_dialed_anew() {
+    let mut relay = script(given(&[1]));
+    relay.live().requested();
+    relay.written();
+    relay.frame(toy::closed(
+        &channel_sub(1, 1),
+        "auth-required: who are you",
+    ));
+    relay.expect([waiting(1)]);
+    relay.quiet_for(5 * SECOND).tick();
+    relay.expect([close(1, CloseCause::AuthLimit), DOWN]);
+}
+
+#[test]
+fn ten_challenges_a_minute_are_answered() {
+    let mut relay = script(given(&[]));
+    relay.open();
+    for n in 0..10 {
+        relay.frame(toy::challenge(&n.to_string()));
+        let event = relay.sign(n);
+        relay.written().frame(toy::ok(event, true, "")).orders();
+    }
+    relay.frame(toy::challenge("one too many")).expect([]);
+    relay.quiet_for(6 * SECOND).tick();
+    let dated = START.after(6 * SECOND);
+    relay.expect([sign_auth(11, "one too many", dated)]);
+}
+
+#[test]
+fn a_signature_has_its_limit() {
+    let mut relay = script(given(&[]));
+    relay.live();
+    relay.at(secs(10)).frame(toy::challenge("late"));
+    relay.expect([sign_auth(1, "late", START.after(10 * SECOND))]);
+    relay.alive_for(20 * SECOND);
+    relay.tick().expect([close(1, CloseCause::AuthLimit), DOWN]);
+    let (ticket, event) = (Ticket(1), Toy::new(7).bytes());
+    relay.input(Input::Signed { ticket, event }).expect([]);
+}
+
+#[test]
+fn a_signer_that_refuses_or_signs_nonsense_ends_the_socket() {
+    let ticket = Ticket(1);
+    for failed in [
+        Input::SignFailed { ticket },
+        Input::Signed {
+            ticket,
+            event: "no event".into(),
+        },
+    ] {
+        let mut relay = script(given(&[]));
+        relay.open().frame(toy::challenge("first")).orders();
+        relay.input(failed);
+        relay.expect([close(1, CloseCause::AuthRefused)]);
+    }
+}
+
+#[test]
+fn authentication_as_a_whole_has_its_limit() {
+    let mut relay = script(given(&[]));
+    relay.open();
+    relay.at(secs(2)).frame(toy::challenge("first"));
+    relay.sign(7);
+    relay.written().quiet_until(secs(20)).tick();
+    relay.expect([close(1, CloseCause::AuthLimit)]);
+}
+
+#[test]
+fn without_a_wall_clock_nothing_is_signed() {
+    let mut relay = script(given(&[]));
+    relay.tick().expect([connect(1)]);
+    relay.connected().frame(toy::challenge("first")).expect([]);
+    relay.quiet_until(secs(1)).wall_clock();
+    relay.expect([sign_auth(1, "first", START.after(SECOND))]);
+}
+
+#[test]
+fn an_auth_frame_of_which_nothing_left_is_sent_again() {
+    let mut relay = script(given(&[]));
+    relay.open().frame(toy::challenge("first"));
+    let event = relay.sign(7);
+    let write = relay.unanswered_writes()[0];
+    relay.input(Input::WriteFailed { write, sent: false });
+    assert_eq!(relay.sent().len(), 1);
+    relay.written().frame(toy::ok(event, true, "")).expect([UP]);
+}
+
+#[test]
+fn a_clock_that_differs_by_more_than_the_relay_allows_is_named() {
+    for (date, seconds) in [
+        (START.after(60 * SECOND), None),
+        (START.after(61 * SECOND), Some(-61)),
+        (START.before(61 * SECOND), Some(61)),
+        (UnixTime(0), Some(1_800_000_000)),
+    ] {
+        let mut relay = script(given(&[]));
+        relay.wall_clock().expect([connect(1)]).notes();
+        let (conn, date) = (ConnId(1), Some(date));
+        relay.input(Input::Connected { conn, date });
+        let expected: Vec<_> = seconds
+            .map(|seconds| Note::ClockSkew { seconds })
+            .into_iter()
+            .collect();
+        assert_eq!(relay.notes(), expected);
+    }
+}
+
+fn sign_auth(ticket: u64, challenge: &str, created_at: UnixTime) -> Action {
+    Action::SignAuth {
+        ticket: Ticket(ticket),
+        challenge: challenge.into(),
+        created_at,
+    }
+}
+
+fn waiting(n: u8) -> Action {
+    Action::Report {
+        sub: Sub::Channel(channel(n)),
+        state: SubState::Waiting,
+    }
+}

@@ -1,0 +1,203 @@
+//! Delivery: verification, order, room, and what is said of events that are not delivered.
+
+use std::time::Duration;
+
+use buzz_proto::ids::Ticket;
+use buzz_proto::note::{GapWhy, Note, RefusedWhy, StaleWhat};
+use buzz_proto::relay::{Action, Command, Disposal, Input, Relay, Sub};
+use buzz_sim::relay::{channel_sub, given, script, with_slots};
+use buzz_sim::script::Script;
+use buzz_sim::toy::{self, START, Toy, channel};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn verdicts_in_any_order_keep_the_order_of_each_subscription() {
+    let mut relay = live(&[1, 2], 256);
+    let [a, b, c] = [1, 2, 3].map(|n| Toy::mention(n, channel(1)));
+    let other = Toy::mention(4, channel(2));
+    let [first, second, third] = [&a, &b, &c].map(|event| arrive(&mut relay, 1, event));
+    let fourth = arrive(&mut relay, 2, &other);
+    relay.verified(third, true).expect([]);
+    relay.verified(fourth, true).expect([deliver(2, &other)]);
+    relay.verified(second, true).expect([]);
+    relay.verified(first, true);
+    relay.expect([deliver(1, &a), deliver(1, &b), deliver(1, &c)]);
+}
+
+#[test]
+fn a_forged_copy_is_not_delivered_and_does_not_block_the_genuine() {
+    let mut relay = live(&[1], 256);
+    let genuine = Toy::mention(1, channel(1));
+    let forged = genuine.clone().content("not what was signed");
+    let copy = arrive(&mut relay, 1, &forged);
+    let original = arrive(&mut relay, 1, &genuine);
+    relay.notes();
+    relay.verified(copy, false).expect([]);
+    let (event, why) = (toy::id(1), RefusedWhy::NotGenuine);
+    relay.expect_notes([Note::Refused { event, why }]);
+    relay
+        .verified(original, true)
+        .expect([deliver(1, &genuine)]);
+}
+
+#[test]
+fn a_forged_copy_that_comes_after_the_genuine_is_not_even_verified() {
+    let mut relay = live(&[1], 256);
+    let genuine = Toy::mention(1, channel(1));
+    relay.event(&channel_sub(1, 1), &genuine);
+    relay.expect([deliver(1, &genuine)]);
+    let forged = genuine.content("not what was signed");
+    relay.frame(toy::event_frame(&channel_sub(1, 1), &forged));
+    relay.expect([]);
+}
+
+#[test]
+fn an_event_whose_verdict_does_not_come_is_a_gap_and_blocks_no_longer() {
+    let mut relay = live(&[1], 256);
+    let [lost, next] = [1, 2].map(|n| Toy::mention(n, channel(1)));
+    let late = arrive(&mut relay, 1, &lost);
+    let second = arrive(&mut relay, 1, &next);
+    relay.verified(second, true).expect([]).notes();
+    relay.quiet_for(10 * SECOND).tick();
+    relay.expect([deliver(1, &next)]);
+    relay.expect_notes([gap(1, GapWhy::Unverified)]);
+    relay.verified(late, true).expect([]);
+    let what = StaleWhat::Verification;
+    relay.expect_notes([Note::Stale { what }]);
+    relay.event(&channel_sub(1, 1), &lost);
+    relay.expect([deliver(1, &lost)]);
+}
+
+#[test]
+fn an_event_that_finds_the_table_of_pending_verdicts_full_is_a_gap() {
+    let mut config = given(&[1]);
+    config.limits.verify_max = 2;
+    let mut relay = script(config);
+    relay.live();
+    relay.confirmed(&[channel_sub(1, 1)]);
+    let first = arrive(&mut relay, 1, &Toy::mention(1, channel(1)));
+    arrive(&mut relay, 1, &Toy::mention(2, channel(1)));
+    let third = Toy::mention(3, channel(1));
+    relay.frame(toy::event_frame(&channel_sub(1, 1), &third));
+    relay.expect([]).expect_notes([gap(1, GapWhy::VerifyFull)]);
+    relay.verified(first, true).orders();
+    relay.event(&channel_sub(1, 1), &third).expect([]);
+}
+
+#[test]
+fn events_beyond_the_consumers_room_are_gaps_until_it_has_taken_some() {
+    let mut relay = live(&[1], 2);
+    for n in 1..3 {
+        relay.event(&channel_sub(1, 1), &Toy::mention(n, channel(1)));
+        assert_eq!(relay.orders().len(), 1);
+    }
+    let third = Toy::mention(3, channel(1));
+    relay.event(&channel_sub(1, 1), &third);
+    relay.expect([]).expect_notes([gap(1, GapWhy::NoRoom)]);
+    relay.input(Input::Capacity { taken: 1 });
+    relay.event(&channel_sub(1, 1), &third);
+    relay.expect([deliver(1, &third)]);
+    relay.event(&channel_sub(1, 1), &Toy::mention(4, channel(1)));
+    relay.expect([]);
+}
+
+#[test]
+fn a_count_of_taken_events_that_falls_or_runs_ahead_is_corrected() {
+    let mut relay = live(&[1], 1);
+    relay.input(Input::Capacity { taken: u64::MAX });
+    relay.event(&channel_sub(1, 1), &Toy::mention(1, channel(1)));
+    assert_eq!(relay.orders().len(), 1);
+    relay.input(Input::Capacity { taken: u64::MAX });
+    relay.input(Input::Capacity { taken: 0 });
+    relay.event(&channel_sub(1, 1), &Toy::mention(2, channel(1)));
+    assert_eq!(relay.orders().len(), 1);
+    relay.event(&channel_sub(1, 1), &Toy::mention(3, channel(1)));
+    relay.expect([]);
+}
+
+#[test]
+fn after_the_consumer_is_gone_every_event_is_a_gap() {
+    let mut relay = live(&[1], 256);
+    relay.input(Input::ConsumerGone);
+    relay.event(&channel_sub(1, 1), &Toy::mention(1, channel(1)));
+    relay.expect([]);
+    relay.expect_notes([gap(1, GapWhy::ConsumerGone)]);
+}
+
+#[test]
+fn an_event_that_the_consumer_hands_back_can_be_delivered_again() {
+    let mut relay = live(&[1], 256);
+    let event = Toy::mention(1, channel(1));
+    for how in [Disposal::RefusedForNow, Disposal::Accepted] {
+        relay.event(&channel_sub(1, 1), &event);
+        relay.expect([deliver(1, &event)]);
+        let event = toy::id(1);
+        relay.input(Input::Disposed { event, how });
+    }
+    relay.frame(toy::event_frame(&channel_sub(1, 1), &event));
+    relay.expect([]);
+}
+
+#[test]
+fn an_event_of_a_channel_that_was_let_go_meanwhile_is_dropped() {
+    let mut relay = live(&[1], 256);
+    let ticket = arrive(&mut relay, 1, &Toy::mention(1, channel(1)));
+    let channel = channel(1);
+    relay.command(Command::Unsubscribe { channel }).orders();
+    relay.verified(ticket, true).expect([]);
+}
+
+#[test]
+fn a_verdict_outlives_the_socket_that_brought_its_event() {
+    let mut relay = live(&[1], 256);
+    let event = Toy::mention(1, channel(1));
+    let ticket = arrive(&mut relay, 1, &event);
+    relay.closed(None);
+    relay.expect([Action::Link { live: false }]);
+    relay.verified(ticket, true).expect([deliver(1, &event)]);
+}
+
+#[test]
+fn an_event_dated_far_ahead_is_delivered() {
+    let mut relay = live(&[1], 256);
+    let ahead = START.after(Duration::from_secs(900));
+    let event = Toy::mention(1, channel(1)).dated(ahead);
+    relay.event(&channel_sub(1, 1), &event);
+    relay.expect([deliver(1, &event)]);
+}
+
+fn live(channels: &[u8], slots: u32) -> Script<Relay> {
+    let mut relay = with_slots(given(channels), slots);
+    let names: Vec<_> = (1..)
+        .zip(channels)
+        .map(|(n, channel)| channel_sub(*channel, n))
+        .collect();
+    relay.live();
+    relay.confirmed(&names);
+    relay
+}
+
+/// An event of channel `n`; the ticket of its verification.
+fn arrive(relay: &mut Script<Relay>, n: u8, event: &Toy) -> Ticket {
+    let sub = channel_sub(n, u64::from(n));
+    relay.frame(toy::event_frame(&sub, event));
+    let asked = relay.asked_to_verify();
+    assert_eq!(asked[0].1, event.event());
+    asked[0].0
+}
+
+fn deliver(n: u8, event: &Toy) -> Action {
+    let (sub, event) = (Sub::Channel(channel(n)), event.event());
+    Action::Deliver { sub, event }
+}
+
+fn gap(n: u8, why: GapWhy) -> Note {
+    Note::Gap {
+        sub: Sub::Channel(channel(n)),
+        count: Some(1),
+        from: START,
+        to: START,
+        why,
+    }
+}

@@ -1,0 +1,252 @@
+//! The JSON form of facts, orders, notes and settings.
+
+use std::collections::BTreeSet;
+
+use buzz_proto::action::Action;
+use buzz_proto::config::{Config, Consumer};
+use buzz_proto::ids::TurnId;
+use buzz_proto::input::Input;
+use buzz_proto::machine::Machine;
+use buzz_proto::note::{Note, TurnFailure, TurnOutcome};
+use buzz_proto::publish;
+use buzz_proto::relay;
+use buzz_proto::schedule::{self, RespondTo};
+use buzz_proto::time::MonoTime;
+use buzz_proto::wire::{Excerpt, Reason};
+use buzz_sim::chaos::drive;
+use buzz_sim::relay::{URL, given};
+use buzz_sim::toy::{self, ME, channel};
+use quickcheck::{Arbitrary, Gen};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+#[test]
+fn every_fact_and_order_survives_its_written_form() {
+    let mut generator = Gen::from_size_and_seed(3000, 12);
+    let (mut facts, mut orders) = (BTreeSet::new(), BTreeSet::new());
+    for round in 0..120 {
+        let config = config(if round % 2 == 0 {
+            external()
+        } else {
+            workers()
+        });
+        let bytes = Vec::arbitrary(&mut generator);
+        let run = drive(machine(config), &bytes);
+        for (_, input, actions) in run.calls() {
+            facts.insert(survives::<Input>(&input));
+            orders.extend(actions.iter().map(survives::<Action>));
+        }
+    }
+    orders.extend(rare_orders().iter().map(survives::<Action>));
+    let missing = |names: &[&'static str], seen: &BTreeSet<String>| -> Vec<_> {
+        let unseen = names.iter().filter(|name| !seen.contains(**name));
+        unseen.copied().collect()
+    };
+    assert_eq!(missing(&FACTS, &facts), [""; 0], "of {facts:?}");
+    assert_eq!(missing(&ORDERS, &orders), [""; 0], "of {orders:?}");
+}
+
+#[test]
+fn the_settings_survive_their_written_form() {
+    for consumer in [external(), workers()] {
+        let config = config(consumer);
+        let text = serde_json::to_string(&config).unwrap();
+        assert_eq!(serde_json::from_str::<Config>(&text).unwrap(), config);
+    }
+}
+
+/// Every fact.
+const FACTS: [&str; 52] = [
+    "Command.Shutdown",
+    "Publish.Answered",
+    "Publish.Broke",
+    "Publish.Command.Cancel",
+    "Publish.Command.Shutdown",
+    "Publish.Command.Submit",
+    "Publish.Link",
+    "Publish.Receipt",
+    "Publish.SignFailed",
+    "Publish.Signed",
+    "Publish.Tick",
+    "Publish.WallClock",
+    "Relay.Answered",
+    "Relay.Broke",
+    "Relay.Capacity",
+    "Relay.Closed",
+    "Relay.Command.Reconnect",
+    "Relay.Command.Send",
+    "Relay.Command.Shutdown",
+    "Relay.Command.Subscribe",
+    "Relay.Command.Unsubscribe",
+    "Relay.ConnectFailed",
+    "Relay.Connected",
+    "Relay.ConsumerGone",
+    "Relay.Disposed",
+    "Relay.Frame",
+    "Relay.Left",
+    "Relay.Pinged",
+    "Relay.Pong",
+    "Relay.SignFailed",
+    "Relay.Signed",
+    "Relay.Tick",
+    "Relay.Verified",
+    "Relay.WallClock",
+    "Relay.WriteFailed",
+    "Relay.Written",
+    "Schedule.Arrived",
+    "Schedule.Channel",
+    "Schedule.Command.Control",
+    "Schedule.Command.Shutdown",
+    "Schedule.Finished",
+    "Schedule.Link",
+    "Schedule.Progressed",
+    "Schedule.SessionFailed",
+    "Schedule.SessionOpened",
+    "Schedule.Settled",
+    "Schedule.Tick",
+    "Schedule.WallClock",
+    "Schedule.WorkerDown",
+    "Schedule.WorkerUp",
+    "Tick",
+    "WallClock",
+];
+/// Every order, and the notes that a run of chance reaches.
+const ORDERS: [&str; 40] = [
+    "Ended",
+    "WakeAt",
+    "Relay.Connect",
+    "Relay.Close",
+    "Relay.Send",
+    "Relay.Ping",
+    "Relay.SignAuth",
+    "Relay.Verify",
+    "Relay.Query",
+    "Relay.Abort",
+    "Relay.Deliver",
+    "Relay.Report",
+    "Relay.Channel",
+    "Relay.Link",
+    "Publish.Sign",
+    "Publish.Post",
+    "Publish.Abort",
+    "Publish.Settle",
+    "Schedule.Spawn",
+    "Schedule.Kill",
+    "Schedule.Start",
+    "Schedule.CancelTurn",
+    "Schedule.CloseSession",
+    "Note.Link",
+    "Note.Subscription",
+    "Note.Gap",
+    "Note.Refused",
+    "Note.BadFrame",
+    "Note.Notice",
+    "Note.Throttled",
+    "Note.RosterFailed",
+    "Note.Joined",
+    "Note.WorkerUp",
+    "Note.WorkerDown",
+    "Note.TurnStarted",
+    "Note.TurnEnded",
+    "Note.Stale",
+    "Note.Repeated",
+    "Note.ClockStepped",
+    "Note.ClockSkew",
+];
+
+/// What a run of chance seldom reaches.
+fn rare_orders() -> Vec<Action> {
+    let worker = schedule::WorkerId {
+        slot: 1,
+        incarnation: 2,
+    };
+    let (turn, epoch) = (TurnId(3), 4);
+    let session = schedule::SessionRef { worker, epoch };
+    let scope = schedule::Scope::Thread(channel(1), toy::id(1));
+    let text = Excerpt::new("it broke");
+    let verdict = publish::Verdict::Rejected {
+        reason: Reason::new("blocked: banned"),
+    };
+    let failures = [
+        TurnFailure::Worker { text: text.clone() },
+        TurnFailure::WorkerGone,
+        TurnFailure::NoSession { text },
+        TurnFailure::Idle,
+        TurnFailure::TooLong,
+        TurnFailure::Empty,
+        TurnFailure::NotStored { verdict },
+        TurnFailure::Overfull,
+    ];
+    let reported = failures.clone().map(|why| TurnOutcome::Reported { why });
+    let unreported = failures.map(|why| TurnOutcome::Unreported { why });
+    let others = [TurnOutcome::Answered, TurnOutcome::Discarded];
+    let outcomes = reported.into_iter().chain(unreported).chain(others);
+    let ended = outcomes.map(|outcome| {
+        Action::Note(Note::TurnEnded {
+            turn,
+            scope,
+            outcome,
+        })
+    });
+    let close = schedule::Action::CloseSession { session };
+    ended.chain([Action::Schedule(close)]).collect()
+}
+
+/// Writes and reads a value; the path of its names.
+fn survives<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(value: &T) -> String {
+    let text = serde_json::to_string(value).expect("it can be written");
+    let read: T = serde_json::from_str(&text).expect(&text);
+    assert_eq!(&read, value, "{text}");
+    path(&serde_json::from_str(&text).expect("JSON"))
+}
+
+/// The names of variants, from the outermost to the one that says what it is.
+fn path(form: &Value) -> String {
+    let is_variant = |name: &str| name.chars().next().is_some_and(char::is_uppercase);
+    if let Some(name) = form.as_str().filter(|name| is_variant(name)) {
+        return name.to_owned();
+    }
+    let fields = form.as_object().and_then(|fields| fields.iter().next());
+    let Some((name, inner)) = fields.filter(|(name, _)| is_variant(name)) else {
+        return String::new();
+    };
+    let goes_on = ["Relay", "Publish", "Schedule", "Note", "Command"];
+    let inner = if goes_on.contains(&name.as_str()) {
+        path(inner)
+    } else {
+        String::new()
+    };
+    if inner.is_empty() {
+        return name.clone();
+    }
+    format!("{name}.{inner}")
+}
+
+fn machine(config: Config) -> Machine {
+    Machine::new(config, MonoTime::ZERO).expect("the settings work")
+}
+
+fn config(consumer: Consumer) -> Config {
+    let relay = match consumer {
+        Consumer::External { .. } => given(&[1]),
+        Consumer::Workers(_) => relay::Config::new(URL),
+    };
+    Config {
+        seed: 7,
+        me: ME,
+        relay,
+        publish: publish::Config::default(),
+        consumer,
+    }
+}
+
+const fn external() -> Consumer {
+    Consumer::External { slots: 8 }
+}
+
+fn workers() -> Consumer {
+    let mut config = schedule::Config::new(2);
+    config.respond_to = RespondTo::Anyone;
+    Consumer::Workers(Box::new(config))
+}

@@ -1,0 +1,288 @@
+//! Membership: notices are the fast path, the roster is the truth.
+
+use std::time::Duration;
+
+use buzz_proto::ids::Ticket;
+use buzz_proto::note::Note;
+use buzz_proto::relay::{
+    Action, BrokeCause, ChannelKind, ChannelState, Config, HttpAnswer, Input, Relay,
+};
+use buzz_sim::relay::{URL, channel_sub, request_name, script};
+use buzz_sim::script::Script;
+use buzz_sim::toy::{self, ME, START, Toy, channel};
+use bytes::Bytes;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn the_roster_is_read_in_two_steps_and_its_channels_are_joined() {
+    let mut relay = script(Config::new(URL));
+    relay.live_with_auth();
+    let orders = relay.orders();
+    let body: Bytes = format!(r##"[{{"kinds":[39002],"#p":["{ME}"]}}]"##).into();
+    let ticket = Ticket(2);
+    assert_eq!(orders[0], Action::Query { ticket, body });
+    assert_eq!(orders.len(), 2, "the query and the REQ of membership");
+    relay.written();
+    let members = [Toy::members(1, channel(1)), Toy::members(2, channel(2))];
+    relay.answered(ticket, 200, toy::events(&members));
+    let (one, two) = (channel(1), channel(2));
+    let body: Bytes = format!(r##"[{{"kinds":[39000],"#d":["{one}","{two}"]}}]"##).into();
+    let ticket = Ticket(3);
+    relay.expect([Action::Query { ticket, body }]).notes();
+    let rows = [
+        Toy::metadata(3, channel(1)),
+        Toy::metadata(4, channel(2)).tag(&["t", "dm"]),
+    ];
+    relay.answered(ticket, 200, toy::events(&rows));
+    let orders = relay.orders();
+    let joined = [
+        joined(1, ChannelKind::Stream),
+        joined(2, ChannelKind::Direct),
+    ];
+    assert_eq!(orders[..2], joined);
+    assert_eq!(orders.len(), 4, "and a REQ each");
+}
+
+#[test]
+fn a_channel_that_nothing_describes_counts_as_direct_and_an_archived_one_is_left_out() {
+    let mut relay = script(Config::new(URL));
+    relay.live_with_auth();
+    let members = [Toy::members(1, channel(1)), Toy::members(2, channel(2))];
+    let archived = Toy::metadata(3, channel(2)).tag(&["archived", "true"]);
+    read(&mut relay, &members, &[archived]);
+    assert_eq!(channels(&mut relay), [joined(1, ChannelKind::Direct)]);
+}
+
+#[test]
+fn a_notice_of_an_addition_joins_at_once_and_owes_the_last_quarter_of_an_hour() {
+    let mut relay = settled();
+    let notice = Toy::notice(9, 44_100, channel(1));
+    relay.event("membership-1", &notice);
+    let orders = relay.orders();
+    assert!(orders.contains(&joined(1, ChannelKind::Direct)));
+    let mut sent = Vec::new();
+    for action in &orders {
+        if let Action::Send { text, .. } = action {
+            sent.push(String::from_utf8_lossy(text).into_owned());
+        }
+    }
+    let since = START.before(Duration::from_secs(900 + 1080));
+    let (sub, since) = (channel_sub(1, 2), format!("\"since\":{since},"));
+    assert_eq!(sent.len(), 1);
+    assert!(
+        sent[0].contains(&sub) && sent[0].contains(&since),
+        "{sent:?}"
+    );
+    let queries = orders.iter().filter(|action| is_query(action)).count();
+    assert_eq!(queries, 1, "the roster says what the channel is");
+}
+
+#[test]
+fn a_notice_of_a_removal_leaves_unless_it_is_older_than_the_addition() {
+    let mut relay = settled();
+    let added = Toy::notice(9, 44_100, channel(1));
+    relay.event("membership-1", &added).orders();
+    relay.written();
+    let older = Toy::notice(10, 44_101, channel(1)).dated(START.before(SECOND));
+    relay.event("membership-1", &older);
+    assert_eq!(channels(&mut relay), []);
+    let newer = Toy::notice(11, 44_101, channel(1)).dated(START.after(SECOND));
+    relay.event("membership-1", &newer);
+    assert_eq!(channels(&mut relay), [left(1)]);
+}
+
+#[test]
+fn an_addition_counts_at_once_and_a_removal_when_two_reads_agree() {
+    let mut relay = settled();
+    let (one, two) = (Toy::members(1, channel(1)), Toy::members(2, channel(2)));
+    sweep(&mut relay, &[one.clone(), two]);
+    let expected = [1, 2].map(|n| joined(n, ChannelKind::Direct));
+    assert_eq!(channels(&mut relay), expected);
+    sweep(&mut relay, std::slice::from_ref(&one));
+    assert_eq!(channels(&mut relay), [joined(1, ChannelKind::Direct)]);
+    sweep(&mut relay, std::slice::from_ref(&one));
+    let expected = [joined(1, ChannelKind::Direct), left(2)];
+    assert_eq!(channels(&mut relay), expected);
+}
+
+#[test]
+fn an_empty_roster_after_a_full_one_counts_from_the_third_in_a_row() {
+    let mut relay = settled();
+    sweep(&mut relay, &[Toy::members(1, channel(1))]);
+    channels(&mut relay);
+    for _ in 0..3 {
+        sweep(&mut relay, &[]);
+        assert_eq!(channels(&mut relay), []);
+    }
+    sweep(&mut relay, &[]);
+    assert_eq!(channels(&mut relay), [left(1)]);
+}
+
+#[test]
+fn a_failed_read_is_no_information_and_is_repeated_ever_more_slowly() {
+    let cut = toy::events(&[Toy::members(1, channel(1))]);
+    let cut = cut.slice(..cut.len() - 1);
+    for (status, body) in [(404, Bytes::new()), (403, Bytes::new()), (200, cut)] {
+        let mut relay = settled();
+        sweep(&mut relay, &[Toy::members(1, channel(1))]);
+        channels(&mut relay);
+        let ticket = next_query(&mut relay);
+        relay.answered(ticket, status, body.clone()).notes();
+        for wait in [5, 10, 20, 40] {
+            relay.alive_for(Duration::from_secs(wait)).tick();
+            let ticket = query(&mut relay);
+            relay.answered(ticket, status, body.clone());
+            let status = Some(status);
+            relay.expect([]);
+            relay.expect_notes([Note::RosterFailed { status }]);
+        }
+    }
+}
+
+#[test]
+fn a_read_without_an_answer_is_given_up_and_repeated() {
+    let mut relay = script(Config::new(URL));
+    relay.live_with_auth();
+    let ticket = query(&mut relay);
+    relay.written().notes();
+    relay.quiet_for(15 * SECOND).tick();
+    relay.expect([Action::Abort { ticket }]);
+    relay.expect_notes([Note::RosterFailed { status: None }]);
+    let ticket = next_query(&mut relay);
+    let cause = BrokeCause::Connection;
+    relay.input(Input::Broke { ticket, cause }).expect([]);
+    relay.expect_notes([Note::RosterFailed { status: None }]);
+    next_query(&mut relay);
+}
+
+#[test]
+fn a_wait_that_the_relay_asks_for_is_kept_whether_in_the_header_or_in_the_body() {
+    for (retry_after, body) in [
+        (Some(Bytes::from_static(b"60")), ""),
+        (None, r#"{"error":"rate-limited: retry in 60s"}"#),
+    ] {
+        let mut relay = script(Config::new(URL));
+        relay.live_with_auth();
+        let ticket = query(&mut relay);
+        relay.written().frame(toy::eose("membership-1")).orders();
+        let answer = HttpAnswer {
+            status: 429,
+            retry_after,
+            date: None,
+            body: body.into(),
+        };
+        relay.input(Input::Answered { ticket, answer });
+        relay.alive_for(60 * SECOND);
+        relay.alive_for(SECOND / 2);
+        next_query(&mut relay);
+    }
+}
+
+#[test]
+fn a_refused_channel_that_the_roster_still_names_is_asked_for_once_more() {
+    let mut relay = settled();
+    let members = [Toy::members(1, channel(1))];
+    sweep(&mut relay, &members);
+    relay.orders();
+    relay.written();
+    let text = "restricted: not a channel member";
+    for n in [2, 3] {
+        relay.frame(toy::closed(&channel_sub(1, n), text)).orders();
+        sweep(&mut relay, &members);
+        let orders = relay.orders();
+        let asked = orders
+            .iter()
+            .any(|order| matches!(order, Action::Send { .. }));
+        assert_eq!(asked, n == 2, "{orders:?}");
+        relay.written();
+    }
+}
+
+/// Live, with membership confirmed and a first roster that names nothing.
+fn settled() -> Script<Relay> {
+    let mut relay = script(Config::new(URL));
+    relay.live_with_auth();
+    read(&mut relay, &[], &[]);
+    relay.frame(toy::eose("membership-1")).orders();
+    relay.notes();
+    relay
+}
+
+/// Waits for the next roster read and answers it.
+fn sweep(relay: &mut Script<Relay>, members: &[Toy]) {
+    let ticket = next_query(relay);
+    answer(relay, ticket, members, &[]);
+}
+
+/// Answers the roster read that was just asked for.
+fn read(relay: &mut Script<Relay>, members: &[Toy], metadata: &[Toy]) {
+    let ticket = query(relay);
+    relay.written();
+    answer(relay, ticket, members, metadata);
+}
+
+fn answer(relay: &mut Script<Relay>, ticket: Ticket, members: &[Toy], metadata: &[Toy]) {
+    relay.answered(ticket, 200, toy::events(members));
+    if !members.is_empty() {
+        let ticket = query(relay);
+        relay.answered(ticket, 200, toy::events(metadata));
+    }
+}
+
+/// The ticket of the one query among the orders.
+fn query(relay: &mut Script<Relay>) -> Ticket {
+    let orders = relay.orders();
+    let mut tickets = Vec::new();
+    for action in &orders {
+        if let Action::Query { ticket, .. } = action {
+            tickets.push(*ticket);
+        }
+    }
+    assert_eq!(tickets.len(), 1, "{}", relay.transcript());
+    tickets[0]
+}
+
+/// Lets time pass until the roster is read.
+fn next_query(relay: &mut Script<Relay>) -> Ticket {
+    relay.orders();
+    for _ in 0..200 {
+        let conn = relay.conn();
+        relay.input(Input::Pinged { conn }).run_for(SECOND);
+        let orders = relay.timed_orders();
+        if orders.iter().any(|(_, action)| is_query(action)) {
+            relay.put_back(orders);
+            return query(relay);
+        }
+    }
+    relay.fail("no roster read in 200 s");
+}
+
+const fn is_query(action: &Action) -> bool {
+    matches!(action, Action::Query { .. })
+}
+
+/// What was said of channels since the last look. What was asked of them is confirmed.
+fn channels(relay: &mut Script<Relay>) -> Vec<Action> {
+    let mut orders = relay.orders();
+    relay.written();
+    for action in &orders {
+        if let Action::Send { text, .. } = action
+            && let Some(name) = request_name(&String::from_utf8_lossy(text))
+        {
+            relay.frame(toy::eose(&name)).orders();
+        }
+    }
+    orders.retain(|action| matches!(action, Action::Channel { .. }));
+    orders
+}
+
+fn joined(n: u8, kind: ChannelKind) -> Action {
+    let (channel, state) = (channel(n), ChannelState::Joined { kind });
+    Action::Channel { channel, state }
+}
+
+fn left(n: u8) -> Action {
+    let (channel, state) = (channel(n), ChannelState::Left);
+    Action::Channel { channel, state }
+}

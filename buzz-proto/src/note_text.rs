@@ -34,20 +34,7 @@ pub(crate) fn write(note: &Note, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Note::Refused { event, why } => write!(f, "event {event} refused: {}", refused_words(*why)),
         Note::BadFrame { text } => write!(f, "a frame of the relay means nothing: {text}"),
         Note::Notice { reason } => write!(f, "the relay says: {}", reason.text),
-        Note::Throttled {
-            quota,
-            wait,
-            in_flight,
-            waiting,
-            attempt,
-            ..
-        } => write!(
-            f,
-            "the relay wants fewer {}: pausing for {}, {in_flight} under way, {waiting} waiting, \
-             refusal {attempt} in a row",
-            quota_words(*quota),
-            Span(*wait)
-        ),
+        Note::Throttled { .. } => write_throttled(note, f),
         Note::RosterFailed {
             status: Some(status),
         } => {
@@ -87,6 +74,27 @@ pub(crate) fn write(note: &Note, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         | Note::NothingToControl { .. }
         | Note::HandedBack { .. } => write_work(note, f),
     }
+}
+
+fn write_throttled(note: &Note, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Note::Throttled {
+        quota,
+        wait,
+        in_flight,
+        waiting,
+        attempt,
+        ..
+    } = note
+    else {
+        return f.write_str(note.kind());
+    };
+    write!(
+        f,
+        "the relay wants fewer {}: pausing for {}, {in_flight} under way, {waiting} waiting, \
+         refusal {attempt} in a row",
+        quota_words(*quota),
+        Span(*wait)
+    )
 }
 
 fn write_work(note: &Note, f: &mut fmt::Formatter<'_>) -> fmt::Result {

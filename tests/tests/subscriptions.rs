@@ -11,6 +11,8 @@ use buzz_sim::relay::{channel_sub, close, given, script};
 use buzz_sim::script::{Script, secs};
 use buzz_sim::toy::{self, ME, START, Toy, channel};
 
+/// The start of a machine, less the second that clocks cut to seconds may hide.
+const FLOOR: UnixTime = UnixTime(START.0 - 1);
 const SECOND: Duration = Duration::from_secs(1);
 const DRIFT: Duration = Duration::from_secs(1080);
 const DOWN: Action = Action::Link { live: false };
@@ -23,7 +25,7 @@ fn a_request_asks_for_the_configured_kinds_that_mention_the_agent() {
     relay.live().expect_sent([&request(1, 1, None)]);
     let mut relay = script(given(&[1]));
     relay.live_with_auth();
-    relay.expect_sent([&request(1, 1, Some(START.before(DRIFT)))]);
+    relay.expect_sent([&request(1, 1, Some(FLOOR.before(DRIFT)))]);
 }
 
 #[test]
@@ -293,7 +295,7 @@ fn what_the_first_read_brings_from_before_the_floor_is_not_owed() {
     let mut relay = script(given(&[1]));
     relay.live_with_auth().requested();
     relay.written();
-    let old = Toy::mention(1, channel(1)).dated(START.before(SECOND));
+    let old = Toy::mention(1, channel(1)).dated(FLOOR.before(SECOND));
     let owed = Toy::mention(2, channel(1));
     relay.event(&channel_sub(1, 1), &old).expect([]);
     relay.event(&channel_sub(1, 1), &owed);
@@ -319,7 +321,7 @@ fn the_floor_of_a_first_start_is_the_start_less_the_look_back() {
     relay.frame(toy::challenge("first"));
     let event = relay.sign(1);
     relay.written().frame(toy::ok(event, true, ""));
-    let floor = START.before(look_back);
+    let floor = FLOOR.before(look_back);
     let orders = relay.orders();
     let Action::Send { text, .. } = &orders[1] else {
         panic!("no request: {orders:?}");

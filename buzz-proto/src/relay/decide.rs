@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::link::Return;
-use super::roster::Change;
+use super::membership::Change;
 use super::sub_row::{Floor, Sending};
 use super::verify::{Checked, Verdict};
 use super::{

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 
 use super::link::Return;
-use super::roster::Change;
+use super::membership::Change;
 use super::sub_row::Floor;
 use super::subs::Subs;
 use super::{

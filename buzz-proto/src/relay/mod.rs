@@ -11,6 +11,7 @@ mod facts;
 mod frames;
 mod interface;
 mod link;
+mod membership;
 mod outbound;
 mod room;
 mod roster;
@@ -56,7 +57,7 @@ pub struct Relay {
     room: Room,
     outbound: outbound::Outbound,
     roster: roster::Roster,
-    changes: VecDeque<roster::Change>,
+    changes: VecDeque<membership::Change>,
     writes: Writes,
     tickets: Ticket,
     sync: Sync,

@@ -43,7 +43,10 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn of(args: &DemoArgs) -> Self {
-        Self { users: usize::from(args.users), mentions: usize::from(args.mentions) }
+        Self {
+            users: usize::from(args.users),
+            mentions: usize::from(args.mentions),
+        }
     }
 }
 
@@ -71,20 +74,36 @@ impl Crowd {
         let mut people = Vec::with_capacity(plan.users);
         for number in 0..plan.users {
             let keys = Keys::generate();
-            let client = Client::connect(&relay.url(), &keys).await.map_err(Failure::other)?;
-            people.push(Person { number, keys, client });
+            let client = Client::connect(&relay.url(), &keys)
+                .await
+                .map_err(Failure::other)?;
+            people.push(Person {
+                number,
+                keys,
+                client,
+            });
         }
-        Ok(Self { plan, agent: agent.to_string(), people, tally: Arc::default() })
+        Ok(Self {
+            plan,
+            agent: agent.to_string(),
+            people,
+            tally: Arc::default(),
+        })
     }
 
     /// Who opens the channels: the first to arrive.
     pub(super) fn owner(&self) -> &str {
-        self.people.first().map_or("", |person| person.keys.public())
+        self.people
+            .first()
+            .map_or("", |person| person.keys.public())
     }
 
     /// Everybody else.
     pub(super) fn members(&self) -> impl Iterator<Item = &str> {
-        self.people.iter().skip(1).map(|person| person.keys.public())
+        self.people
+            .iter()
+            .skip(1)
+            .map(|person| person.keys.public())
     }
 
     /// Everybody talks until all mentions are settled, or nothing happens any more.
@@ -121,7 +140,9 @@ async fn show(tally: &Mutex<Tally>, total: usize, ui: &Ui) {
             let tally = locked(tally);
             (tally.owed(), tally.settled())
         };
-        ui.progress(&format!("{owed} of {total} mentions sent, {settled} answered"));
+        ui.progress(format_args!(
+            "{owed} of {total} mentions sent, {settled} answered"
+        ));
         if settled >= total || since.elapsed() > STALLED {
             break;
         }
@@ -158,12 +179,17 @@ impl Talk {
         mut over: watch::Receiver<bool>,
     ) -> Result<(), Failure> {
         for channel in CHANNELS {
-            let filter = json!({"kinds": [9], "#h": [channel], "authors": [self.agent], "limit": 0});
+            let filter =
+                json!({"kinds": [9], "#h": [channel], "authors": [self.agent], "limit": 0});
             let subscribed = self.person.client.subscribe(channel, filter).await;
             subscribed.map_err(Failure::other)?;
         }
         for turn in 0..mentions {
-            let follow_up = if turn % FOLLOW_UP == 0 { self.open.pop() } else { None };
+            let follow_up = if turn % FOLLOW_UP == 0 {
+                self.open.pop()
+            } else {
+                None
+            };
             self.mention(turn, follow_up).await?;
             self.listen(tokio::time::sleep(PAUSE)).await?;
         }
@@ -178,7 +204,11 @@ impl Talk {
 
     /// Says one thing to the agent; once the relay has it, an answer is owed.
     async fn mention(&mut self, turn: usize, follow_up: Option<Opening>) -> Result<(), Failure> {
-        let Person { number, keys, client } = &mut self.person;
+        let Person {
+            number,
+            keys,
+            client,
+        } = &mut self.person;
         let channel = match &follow_up {
             Some(opening) => opening.channel,
             None => CHANNELS[(*number + turn) % CHANNELS.len()],
@@ -221,7 +251,11 @@ impl Talk {
         if let Some(root) = root
             && let Some(channel) = self.mine.remove(&root)
         {
-            self.open.push(Opening { channel, root, answer: event.id.clone() });
+            self.open.push(Opening {
+                channel,
+                root,
+                answer: event.id.clone(),
+            });
         }
         locked(&self.tally).saw(event);
     }
@@ -233,7 +267,12 @@ impl Talk {
                 "kinds": [9], "#h": [channel], "authors": [self.agent], "limit": HISTORY_MAX,
             });
             let name = format!("back-{channel}");
-            let stored = self.person.client.history(&name, filter).await.map_err(Failure::other)?;
+            let stored = self
+                .person
+                .client
+                .history(&name, filter)
+                .await
+                .map_err(Failure::other)?;
             for event in stored {
                 locked(&self.tally).saw(event);
             }

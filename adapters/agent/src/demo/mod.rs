@@ -28,7 +28,7 @@ use buzz_proto::{publish, relay, schedule};
 use self::crowd::{Crowd, Plan};
 use self::score::Score;
 use crate::args::DemoArgs;
-use crate::exit::{self, Failure};
+use crate::exit::{Exit, Failure};
 use crate::ui::Ui;
 
 /// Channels the crowd talks in.
@@ -44,7 +44,9 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Runs the demonstration. The exit code says whether everything owed was answered, once.
 pub(crate) async fn run(args: &DemoArgs, ui: &Ui) -> Result<ExitCode, Failure> {
     let started = Instant::now();
-    let relay = DevRelay::start(Options::default()).await.map_err(Failure::other)?;
+    let relay = DevRelay::start(Options::default())
+        .await
+        .map_err(Failure::other)?;
     let key = SecretKey::generate().map_err(Failure::other)?;
     let crowd = Crowd::gather(&relay, Plan::of(args), key.public_key()).await?;
     for channel in CHANNELS {
@@ -58,12 +60,20 @@ pub(crate) async fn run(args: &DemoArgs, ui: &Ui) -> Result<ExitCode, Failure> {
         );
         opened.map_err(Failure::other)?;
         for member in crowd.members() {
-            relay.add_member(channel, member, Role::Member, owner).map_err(Failure::other)?;
+            relay
+                .add_member(channel, member, Role::Member, owner)
+                .map_err(Failure::other)?;
         }
         let agent = key.public_key().to_string();
-        relay.add_member(channel, &agent, Role::Bot, owner).map_err(Failure::other)?;
+        relay
+            .add_member(channel, &agent, Role::Bot, owner)
+            .map_err(Failure::other)?;
     }
-    ui.line(&format!("relay at {}, {WORKERS} workers, {} people", relay.url(), args.users));
+    ui.line(format_args!(
+        "relay at {}, {WORKERS} workers, {} people",
+        relay.url(),
+        args.users
+    ));
     let mut agent = start_agent(&relay, key, args, ui)?;
     let tally = crowd.talk(ui).await?;
     agent.shutdown(GRACE);
@@ -72,7 +82,11 @@ pub(crate) async fn run(args: &DemoArgs, ui: &Ui) -> Result<ExitCode, Failure> {
     relay.shutdown().await;
     let score = tally.score(seconds);
     report(&score, args.json, ui);
-    Ok(if score.is_clean() { ExitCode::SUCCESS } else { exit::LOSSES.into() })
+    Ok(if score.is_clean() {
+        ExitCode::SUCCESS
+    } else {
+        Exit::Lost.into()
+    })
 }
 
 fn start_agent(
@@ -95,7 +109,8 @@ fn start_agent(
     let program = std::env::current_exe().map_err(Failure::other)?;
     let mut settings = AcpSettings::new(program.to_string_lossy());
     settings.args = vec!["echo-worker".into()];
-    let notes = ui.clone();
+    let runtime = tokio::runtime::Handle::current();
+    let notes = *ui;
     let setup = Setup {
         config,
         url,
@@ -103,12 +118,12 @@ fn start_agent(
         signer: Arc::new(signer),
         attestation: None,
         workers: Some(Box::new(move |facts| -> Box<dyn Workers> {
-            Box::new(AcpPool::new(settings, facts))
+            Box::new(AcpPool::new(settings, runtime, move |fact| facts(fact)))
         })),
         record: args.trace.as_ref().map(record_to).transpose()?,
         report: Box::new(move |report| {
             if let Report::RecordFailed(error) = report {
-                notes.line(&format!("the trace is given up: {error}"));
+                notes.line(format_args!("the trace is given up: {error}"));
             }
         }),
     };
@@ -120,14 +135,17 @@ fn start_agent(
 fn record_to(path: &PathBuf) -> Result<RecordTo, Failure> {
     let file = std::fs::File::create(path)
         .map_err(|error| Failure::settings(format!("cannot write {}: {error}", path.display())))?;
-    Ok(RecordTo { file, privacy: Privacy::Redacted })
+    Ok(RecordTo {
+        file,
+        privacy: Privacy::Redacted,
+    })
 }
 
 fn report(score: &Score, json: bool, ui: &Ui) {
     for (name, count, meaning) in score.rows() {
-        ui.line(&format!("{name:>10} {count:>5}  {meaning}"));
+        ui.line(format_args!("{name:>10} {count:>5}  {meaning}"));
     }
-    ui.line(&format!("{:>10} {:>5.1}", "seconds", score.seconds));
+    ui.line(format_args!("{:>10} {:>5.1}", "seconds", score.seconds));
     if json {
         ui.result(&score.to_json());
     }

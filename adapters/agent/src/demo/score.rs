@@ -55,14 +55,21 @@ impl Tally {
     /// How many mentions have anything at all in their thread.
     pub(super) fn settled(&self) -> usize {
         let named: BTreeSet<_> = self.stored.values().filter_map(replied_to).collect();
-        self.owed.keys().filter(|id| named.contains(id.as_str())).count()
+        self.owed
+            .keys()
+            .filter(|id| named.contains(id.as_str()))
+            .count()
     }
 
     pub(super) fn score(&self, seconds: f64) -> Score {
         let mut fates: BTreeMap<&str, Fate> = BTreeMap::new();
         for event in self.stored.values() {
-            let Some(id) = replied_to(event) else { continue };
-            let Some(owed) = self.owed.get(id) else { continue };
+            let Some(id) = replied_to(event) else {
+                continue;
+            };
+            let Some(owed) = self.owed.get(id) else {
+                continue;
+            };
             if owed.root.as_deref() != tagged(event, "root") {
                 continue;
             }
@@ -74,15 +81,27 @@ impl Tally {
             }
         }
         let answered = fates.values().filter(|fate| fate.replies == 1).count();
-        let accounted =
-            fates.values().filter(|fate| fate.replies == 0 && fate.notices > 0).count();
+        let accounted = fates
+            .values()
+            .filter(|fate| fate.replies == 0 && fate.notices > 0)
+            .count();
         let doubled = fates.values().filter(|fate| fate.replies > 1);
         let (repeated, duplicates) = doubled.fold((0_usize, 0_usize), |(count, extra), fate| {
-            (count.saturating_add(1), extra.saturating_add(fate.replies.saturating_sub(1)))
+            (
+                count.saturating_add(1),
+                extra.saturating_add(fate.replies.saturating_sub(1)),
+            )
         });
         let settled = answered.saturating_add(accounted).saturating_add(repeated);
         let lost = self.owed.len().saturating_sub(settled);
-        Score { owed: self.owed.len(), answered, accounted, lost, duplicates, seconds }
+        Score {
+            owed: self.owed.len(),
+            answered,
+            accounted,
+            lost,
+            duplicates,
+            seconds,
+        }
     }
 }
 
@@ -95,8 +114,16 @@ impl Score {
     pub(super) const fn rows(&self) -> [(&'static str, usize, &'static str); 5] {
         [
             ("owed", self.owed, "mentions that the relay accepted"),
-            ("answered", self.answered, "with exactly one stored reply in their thread"),
-            ("accounted", self.accounted, "with a notice in their thread instead"),
+            (
+                "answered",
+                self.answered,
+                "with exactly one stored reply in their thread",
+            ),
+            (
+                "accounted",
+                self.accounted,
+                "with a notice in their thread instead",
+            ),
             ("lost", self.lost, "with neither"),
             ("duplicates", self.duplicates, "replies beyond one"),
         ]
@@ -137,7 +164,10 @@ mod tests {
             pubkey: String::new(),
             created_at: 0,
             kind: 9,
-            tags: tags.iter().map(|tag| tag.map(String::from).to_vec()).collect(),
+            tags: tags
+                .iter()
+                .map(|tag| tag.map(String::from).to_vec())
+                .collect(),
             content: content.into(),
             sig: String::new(),
         }
@@ -145,8 +175,19 @@ mod tests {
 
     fn tally() -> Tally {
         let mut tally = Tally::default();
-        for (id, word) in [("a", "apple"), ("b", "berry"), ("c", "cherry"), ("d", "date")] {
-            tally.owe(id.into(), Owed { word: word.into(), root: None });
+        for (id, word) in [
+            ("a", "apple"),
+            ("b", "berry"),
+            ("c", "cherry"),
+            ("d", "date"),
+        ] {
+            tally.owe(
+                id.into(),
+                Owed {
+                    word: word.into(),
+                    root: None,
+                },
+            );
         }
         tally
     }
@@ -156,11 +197,21 @@ mod tests {
         let mut tally = tally();
         tally.saw(event("1", &[["e", "a", "", "reply"]], "you said apple"));
         tally.saw(event("1", &[["e", "a", "", "reply"]], "you said apple"));
-        tally.saw(event("2", &[["e", "b", "", "reply"]], "this was not answered"));
+        tally.saw(event(
+            "2",
+            &[["e", "b", "", "reply"]],
+            "this was not answered",
+        ));
         tally.saw(event("3", &[["e", "d", "", "reply"]], "date"));
         tally.saw(event("4", &[["e", "d", "", "reply"]], "date"));
         let score = tally.score(1.0);
-        let figures = (score.owed, score.answered, score.accounted, score.lost, score.duplicates);
+        let figures = (
+            score.owed,
+            score.answered,
+            score.accounted,
+            score.lost,
+            score.duplicates,
+        );
         assert_eq!(figures, (4, 1, 1, 1, 1));
         assert!(!score.is_clean());
     }
@@ -169,10 +220,24 @@ mod tests {
     fn a_reply_in_the_wrong_thread_answers_nothing() {
         let mut tally = Tally::default();
         let root = Some("r".to_owned());
-        tally.owe("a".into(), Owed { word: "apple".into(), root });
-        tally.saw(event("1", &[["e", "x", "", "root"], ["e", "a", "", "reply"]], "apple"));
+        tally.owe(
+            "a".into(),
+            Owed {
+                word: "apple".into(),
+                root,
+            },
+        );
+        tally.saw(event(
+            "1",
+            &[["e", "x", "", "root"], ["e", "a", "", "reply"]],
+            "apple",
+        ));
         assert_eq!(tally.score(1.0).lost, 1);
-        tally.saw(event("2", &[["e", "r", "", "root"], ["e", "a", "", "reply"]], "apple"));
+        tally.saw(event(
+            "2",
+            &[["e", "r", "", "root"], ["e", "a", "", "reply"]],
+            "apple",
+        ));
         assert_eq!(tally.score(1.0).answered, 1);
     }
 }

@@ -87,12 +87,12 @@ pub(crate) struct DemoArgs {
     pub(crate) json: bool,
     /// People in the crowd.
     #[arg(long, value_name = "N", default_value_t = 10)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=500))]
-    pub(crate) users: u32,
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=500))]
+    pub(crate) users: u16,
     /// Mentions by each of them.
     #[arg(long, value_name = "N", default_value_t = 4)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) mentions: u32,
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) mentions: u16,
     /// Where chance comes from; drawn when not given.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
@@ -108,7 +108,7 @@ pub(crate) struct RunArgs {
     /// The relay, wss:// or ws://.
     #[arg(long, value_name = "URL", env = "BUZZ_RELAY_URL", hide_env = true)]
     pub(crate) relay: String,
-    /// A file with the agent's private key; else the variable `BUZZ_PRIVATE_KEY`.
+    /// A file with the agent's private key; else the variable BUZZ_PRIVATE_KEY.
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
     /// A channel to stay in, repeatable; without any, those that the relay's roster names.

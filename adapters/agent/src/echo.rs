@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 
 /// Speaks ACP on stdin and stdout until stdin ends.
 pub(crate) fn run() -> Result<(), Failure> {
@@ -11,7 +11,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.map_err(|error| {
             let text = format!("the echo worker lost its standard streams: {error}");
-            Failure::new(Exit::Other, text)
+            Failure::other(text)
         }),
     }
 }

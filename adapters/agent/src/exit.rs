@@ -59,8 +59,13 @@ impl Failure {
         Self { exit, text }
     }
 
+    /// One that has no code of its own.
+    pub(crate) fn other(text: impl fmt::Display) -> Self {
+        Self::new(Exit::Other, text)
+    }
+
     /// A setting that cannot be used.
-    pub(crate) fn usage(text: impl fmt::Display) -> Self {
+    pub(crate) fn settings(text: impl fmt::Display) -> Self {
         Self::new(Exit::Usage, text)
     }
 }

@@ -7,18 +7,18 @@ use buzz_adapters::keys::{SecretKey, npub};
 use serde_json::json;
 
 use crate::args::KeygenArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::ui::Ui;
 
 /// Makes a key, keeps it in a file or shows it, and says who it is.
 pub(crate) fn run(args: &KeygenArgs, ui: Ui) -> Result<(), Failure> {
-    let key = SecretKey::generate().map_err(|error| Failure::new(Exit::Other, error))?;
+    let key = SecretKey::generate().map_err(Failure::other)?;
     let public = key.public_key();
     let (npub, hex) = (npub(&public), public.to_string());
     if let Some(path) = &args.out {
         key.write_file(path)
             .map_err(|error| not_written(path, &error))?;
-        ui.say(format_args!(
+        ui.line(format_args!(
             "the private key is in {}, readable by you alone; keep a copy in a safe place",
             path.display()
         ));
@@ -36,17 +36,12 @@ pub(crate) fn run(args: &KeygenArgs, ui: Ui) -> Result<(), Failure> {
         let lines = secret.into_iter().chain([npub.as_str(), hex.as_str()]);
         lines.into_iter().try_for_each(|line| ui.out(line))
     };
-    shown.map_err(|error| {
-        Failure::new(
-            Exit::Other,
-            format!("standard output cannot be written: {error}"),
-        )
-    })
+    shown.map_err(|error| Failure::other(format!("standard output cannot be written: {error}")))
 }
 
 fn not_written(path: &Path, error: &io::Error) -> Failure {
     let path = path.display();
-    Failure::usage(if error.kind() == io::ErrorKind::AlreadyExists {
+    Failure::settings(if error.kind() == io::ErrorKind::AlreadyExists {
         format!("{path} exists and may hold the only copy of a key: choose another name")
     } else {
         format!("the key cannot be written to {path}: {error}")

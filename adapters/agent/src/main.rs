@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, DemoArgs};
 use crate::exit::{Exit, Failure};
 use crate::ui::Ui;
 
@@ -37,12 +37,17 @@ fn main() -> ExitCode {
     let ui = Ui::new(args.command.is_json());
     ui.start_logging();
     match args.command {
-        Command::Demo(args) => demo::run(args, ui),
+        Command::Demo(args) => start_demo(&args, ui),
         Command::Run(args) => report(run::run(*args, ui), ui),
         Command::Keygen(args) => report(keygen::run(&args, ui), ui),
         Command::Replay(args) => report(replay::run(&args, ui), ui),
         Command::EchoWorker => report(echo::run(), ui),
     }
+}
+
+fn start_demo(args: &DemoArgs, ui: Ui) -> ExitCode {
+    let result = run::start_runtime().and_then(|runtime| runtime.block_on(demo::run(args, ui)));
+    result.map_or_else(|failure| ui.fail(&failure), ExitCode::from)
 }
 
 fn report(result: Result<(), Failure>, ui: Ui) -> ExitCode {
@@ -61,7 +66,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
         // A closed terminal leaves nobody to tell.
         let _closed = error.print();
     } else {
-        Ui::new(false).say(clean.trim_end());
+        Ui::new(false).line(clean.trim_end());
     }
     if error.use_stderr() {
         Exit::Usage.into()
@@ -77,7 +82,7 @@ fn end_at_fault(fault: &PanicHookInfo<'_>) {
     let what = what.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     let place = fault.location().map(ToString::to_string);
     let place = place.unwrap_or_else(|| "an unknown place".to_owned());
-    Ui::new(false).say(format_args!(
+    Ui::new(false).line(format_args!(
         "a fault in buzz-agent: {} at {place}; please report it with a trace (run --trace FILE)",
         secrets::scrubbed(what.unwrap_or("no words"))
     ));

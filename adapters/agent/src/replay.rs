@@ -81,7 +81,7 @@ impl Tally {
             0 => "the trace holds no orders to compare".to_owned(),
             _ => format!("the orders of {compared} are the same as recorded"),
         };
-        ui.line(
+        ui.styled(
             Look::Good,
             format_args!("{calls} calls over {last}: {verdict}"),
         );
@@ -98,10 +98,10 @@ fn tell(step: &Replayed, is_quiet: bool, ui: Ui) {
         } else {
             orders.join(", ")
         };
-        ui.say(format_args!("{line:>6} {now:>11}  {fact} → {orders}"));
+        ui.line(format_args!("{line:>6} {now:>11}  {fact} → {orders}"));
         for action in &step.actions {
             if let Action::Note(note) = action {
-                ui.line(Look::Faint, format_args!("{:>20}{note}", ""));
+                ui.styled(Look::Faint, format_args!("{:>20}{note}", ""));
             }
         }
     }
@@ -118,13 +118,13 @@ fn difference(step: &Replayed, place: usize, ui: Ui) -> String {
         .take_while(|(a, b)| a == b)
         .count();
     let (line, number) = (step.line, place.saturating_add(1));
-    ui.say(format_args!(
+    ui.line(format_args!(
         "at {}, order {number} after {}:",
         step.now,
         kind(&step.input)
     ));
-    ui.say(format_args!("  recorded  {}", window(&recorded, same)));
-    ui.say(format_args!("  replayed  {}", window(&replayed, same)));
+    ui.line(format_args!("  recorded  {}", window(&recorded, same)));
+    ui.line(format_args!("  replayed  {}", window(&replayed, same)));
     ui.json(&json!({
         "equal": false, "line": line, "order": number, "recorded": recorded, "replayed": replayed,
     }));

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use crate::args::RunArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::settings::Settings;
 use crate::startup::Startup;
 use crate::teller::Teller;
@@ -37,33 +37,34 @@ pub(crate) fn run(args: RunArgs, ui: Ui) -> Result<(), Failure> {
     runtime.shutdown_timeout(RUNTIME_END);
     told.wait();
     if result.is_ok() {
-        ui.say("the agent has ended");
+        ui.line("the agent has ended");
     }
     result
 }
 
-fn start_runtime() -> Result<Runtime, Failure> {
+/// The runtime of a whole program.
+pub(crate) fn start_runtime() -> Result<Runtime, Failure> {
     Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Exit::Other, format!("there is no runtime: {error}")))
+        .map_err(|error| Failure::other(format!("there is no runtime: {error}")))
 }
 
 async fn serve(settings: Settings, teller: Teller, ui: Ui) -> Result<(), Failure> {
-    let mut signals = Signals::new()
-        .map_err(|error| Failure::new(Exit::Other, format!("no signals arrive: {error}")))?;
-    ui.say(settings.summary());
+    let mut signals =
+        Signals::new().map_err(|error| Failure::other(format!("no signals arrive: {error}")))?;
+    ui.line(settings.summary());
     let (give_up, grace) = (settings.give_up, settings.grace);
     let (watch, failure) = Watch::new(&settings);
     let setup = setup(settings, teller, watch.clone());
-    let (mut handle, _no_events) = connect::connect::<Tokio>(setup).map_err(Failure::usage)?;
+    let (mut handle, _no_events) = connect::connect::<Tokio>(setup).map_err(Failure::settings)?;
     let failure = tokio::select! {
         failure = failed(failure) => failure,
         failure = too_late(give_up, &watch) => failure,
         () = handle.ended() => return Ok(()),
         () = signals.next() => {
             let seconds = grace.as_secs();
-            ui.say(format_args!(
+            ui.line(format_args!(
                 "ending: what runs gets up to {seconds} s; Ctrl-C again ends at once"
             ));
             return finish(&mut handle, grace, &mut signals).await;
@@ -113,7 +114,7 @@ async fn finish(
         () = signals.next() => "ended at once, as asked: running turns have no answer",
         () = sleep(grace.saturating_add(GRACE_MARGIN)) => "the agent did not end in time",
     };
-    Err(Failure::new(Exit::Other, text))
+    Err(Failure::other(text))
 }
 
 /// The failure that ends the start, or never.
@@ -182,11 +183,10 @@ impl Watch {
     }
 }
 
-/// What tells the program to stop.
+/// What tells the program to stop. A hang-up is left to the system, which knows `nohup`.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    hang_up: Signal,
 }
 
 impl Signals {
@@ -194,7 +194,6 @@ impl Signals {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
         })
     }
 
@@ -202,7 +201,6 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
-            _ = self.hang_up.recv() => {}
         }
     }
 }

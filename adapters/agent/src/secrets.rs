@@ -36,7 +36,7 @@ pub(crate) fn are_in(args: impl Iterator<Item = OsString>) -> bool {
 
 /// Why the program ends when there is one.
 pub(crate) fn refusal() -> Failure {
-    Failure::usage(
+    Failure::settings(
         "a private key is never taken from the command line, where every user of this machine can \
          read it: use --key-file FILE or the variable BUZZ_PRIVATE_KEY, and replace a key that was \
          given this way",

@@ -18,7 +18,7 @@ use buzz_proto::trace::Privacy;
 use buzz_proto::{publish, relay, schedule};
 
 use crate::args::{Respond, RunArgs, SessionPolicy};
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::ui::Ui;
 
 const KEY_VARIABLE: &str = "BUZZ_PRIVATE_KEY";
@@ -47,7 +47,7 @@ impl Settings {
     /// Names the flag or variable that cannot be used, and what would do.
     pub(crate) fn read(args: RunArgs, ui: Ui) -> Result<Self, Failure> {
         let url = RelayUrl::parse(&args.relay)
-            .map_err(|error| Failure::usage(format!("--relay: {error}")))?;
+            .map_err(|error| Failure::settings(format!("--relay: {error}")))?;
         let key = read_key(args.key_file.as_deref(), ui)?;
         let me = key.public_key();
         let attestation = read_attestation(&me)?;
@@ -59,7 +59,7 @@ impl Settings {
         } else {
             Roots::Bundled
         };
-        let tls = Tls::new(roots, args.ca.as_deref()).map_err(Failure::usage)?;
+        let tls = Tls::new(roots, args.ca.as_deref()).map_err(Failure::settings)?;
         let config = Config {
             seed: draw_seed()?,
             me,
@@ -67,7 +67,7 @@ impl Settings {
             publish: publish::Config::default(),
             consumer: Consumer::Workers(Box::new(scheduler)),
         };
-        config.validate().map_err(Failure::usage)?;
+        config.validate().map_err(Failure::settings)?;
         let privacy = if args.trace_whole {
             Privacy::Whole
         } else {
@@ -115,8 +115,9 @@ impl Settings {
 
 fn read_key(file: Option<&Path>, ui: Ui) -> Result<SecretKey, Failure> {
     if let Some(path) = file {
-        let key = SecretKey::from_file(path)
-            .map_err(|error| Failure::usage(format!("--key-file {}: {error}", path.display())))?;
+        let key = SecretKey::from_file(path).map_err(|error| {
+            Failure::settings(format!("--key-file {}: {error}", path.display()))
+        })?;
         if is_open_to_others(path) {
             ui.warn(format_args!(
                 "others may read the key in {0}: run chmod 600 {0}",
@@ -128,8 +129,8 @@ fn read_key(file: Option<&Path>, ui: Ui) -> Result<SecretKey, Failure> {
     // An empty variable is how people switch one off.
     let is_set = std::env::var_os(KEY_VARIABLE).is_some_and(|value| !value.is_empty());
     match SecretKey::from_env(KEY_VARIABLE).filter(|_| is_set) {
-        Some(key) => key.map_err(|error| Failure::usage(format!("{KEY_VARIABLE}: {error}"))),
-        None => Err(Failure::usage(format!(
+        Some(key) => key.map_err(|error| Failure::settings(format!("{KEY_VARIABLE}: {error}"))),
+        None => Err(Failure::settings(format!(
             "the agent has no private key: give --key-file FILE or set {KEY_VARIABLE}; \
              buzz-agent keygen --out FILE makes one"
         ))),
@@ -146,9 +147,9 @@ fn read_attestation(me: &PubKey) -> Result<Option<Attestation>, Failure> {
         return Ok(None);
     };
     let attestation = Attestation::parse(&text)
-        .map_err(|error| Failure::usage(format!("{ATTESTATION_VARIABLE}: {error}")))?;
+        .map_err(|error| Failure::settings(format!("{ATTESTATION_VARIABLE}: {error}")))?;
     if !attestation.is_for(me) {
-        return Err(Failure::usage(format!(
+        return Err(Failure::settings(format!(
             "{ATTESTATION_VARIABLE} was not signed by its owner for this key, {}",
             npub(me)
         )));
@@ -167,13 +168,13 @@ fn read_owner(
     let given = given.transpose()?;
     let attested = attestation.map(Attestation::owner);
     if given.as_ref() == Some(me) {
-        return Err(Failure::usage(
+        return Err(Failure::settings(
             "--owner is the agent's own key, and an agent does not answer itself: \
              give the key of its human",
         ));
     }
     match (given, attested) {
-        (Some(given), Some(attested)) if given != attested => Err(Failure::usage(format!(
+        (Some(given), Some(attested)) if given != attested => Err(Failure::settings(format!(
             "--owner says {}, {ATTESTATION_VARIABLE} says {}: give one owner",
             npub(&given),
             npub(&attested)
@@ -203,15 +204,15 @@ fn respond_to(args: &RunArgs, owner: Option<PubKey>) -> Result<RespondTo, Failur
         .map(|text| public_key("--allow", text))
         .collect::<Result<_, _>>()?;
     match args.respond_to {
-        Respond::OwnerOnly if owner.is_none() => Err(Failure::usage(
+        Respond::OwnerOnly if owner.is_none() => Err(Failure::settings(
             "the agent answers its owner only, and has none: give --owner KEY, \
              or --respond-to anyone",
         )),
-        Respond::Allowlist if allowed.is_empty() => Err(Failure::usage(
+        Respond::Allowlist if allowed.is_empty() => Err(Failure::settings(
             "--respond-to allowlist needs at least one --allow KEY",
         )),
         Respond::OwnerOnly | Respond::Anyone | Respond::Nobody if !allowed.is_empty() => Err(
-            Failure::usage("--allow has a meaning under --respond-to allowlist alone"),
+            Failure::settings("--allow has a meaning under --respond-to allowlist alone"),
         ),
         Respond::OwnerOnly => Ok(RespondTo::OwnerOnly),
         Respond::Allowlist => Ok(RespondTo::Allowlist(allowed)),
@@ -227,7 +228,7 @@ fn relay_part(args: &RunArgs, url: &RelayUrl) -> Result<relay::Config, Failure> 
     let channels: Vec<ChannelId> = channels
         .map(|text| text.parse())
         .collect::<Result<_, _>>()
-        .map_err(|_| Failure::usage("--channel: a channel is a UUID with hyphens"))?;
+        .map_err(|_| Failure::settings("--channel: a channel is a UUID with hyphens"))?;
     if !channels.is_empty() {
         config.channels = Channels::Given(channels);
     }
@@ -243,7 +244,7 @@ fn read_worker(args: &RunArgs, respond_to: &RespondTo) -> Result<AcpSettings, Fa
         Some((command, arguments)) => (command.clone(), arguments.to_vec()),
         None => {
             let command = variable(COMMAND_VARIABLE)?.ok_or_else(|| {
-                Failure::usage(format!(
+                Failure::settings(format!(
                     "there is no worker: give its command after --, or set {COMMAND_VARIABLE}"
                 ))
             })?;
@@ -253,11 +254,11 @@ fn read_worker(args: &RunArgs, respond_to: &RespondTo) -> Result<AcpSettings, Fa
         }
     };
     if command.is_empty() {
-        return Err(Failure::usage("the worker's command after -- is empty"));
+        return Err(Failure::settings("the worker's command after -- is empty"));
     }
     if !args.cwd.is_dir() {
         let path = args.cwd.display();
-        return Err(Failure::usage(format!(
+        return Err(Failure::settings(format!(
             "--cwd {path}: there is no such directory"
         )));
     }
@@ -274,9 +275,9 @@ fn read_worker(args: &RunArgs, respond_to: &RespondTo) -> Result<AcpSettings, Fa
 
 /// Creates the file of a trace. One that is there may be the only record of a fault, and a service
 /// that starts again must not stumble over it: it is kept under another name.
-fn start_trace(path: &Path, privacy: Privacy) -> Result<RecordTo, Failure> {
+pub(crate) fn start_trace(path: &Path, privacy: Privacy) -> Result<RecordTo, Failure> {
     use std::os::unix::fs::OpenOptionsExt as _;
-    let failed = |error| Failure::usage(format!("--trace {}: {error}", path.display()));
+    let failed = |error| Failure::settings(format!("--trace {}: {error}", path.display()));
     if path.is_file() {
         let mut old = path.to_owned().into_os_string();
         old.push(".old");
@@ -289,7 +290,7 @@ fn start_trace(path: &Path, privacy: Privacy) -> Result<RecordTo, Failure> {
 }
 
 fn public_key(flag: &str, text: &str) -> Result<PubKey, Failure> {
-    parse_public_key(text).map_err(|error| Failure::usage(format!("{flag}: {error}")))
+    parse_public_key(text).map_err(|error| Failure::settings(format!("{flag}: {error}")))
 }
 
 /// The value of a variable, none when it is empty.
@@ -298,11 +299,10 @@ fn variable(name: &str) -> Result<Option<String>, Failure> {
         return Ok(None);
     };
     let value = value.into_string();
-    let value = value.map_err(|_| Failure::usage(format!("{name} is not UTF-8")))?;
+    let value = value.map_err(|_| Failure::settings(format!("{name} is not UTF-8")))?;
     Ok(Some(value).filter(|text| !text.is_empty()))
 }
 
-fn draw_seed() -> Result<u64, Failure> {
-    getrandom::u64()
-        .map_err(|error| Failure::new(Exit::Other, format!("there is no random number: {error}")))
+pub(crate) fn draw_seed() -> Result<u64, Failure> {
+    getrandom::u64().map_err(|error| Failure::other(format!("there is no random number: {error}")))
 }

@@ -53,11 +53,13 @@ impl Startup {
 
     /// Takes a report; gives the failure if the start cannot succeed.
     pub(crate) fn report(&mut self, report: &Report) -> Option<Failure> {
-        match report {
-            Report::Note(note) => self.note(note),
-            Report::DialFailed(error) => self.dial_failed(error),
-            _ => None,
+        if let Report::DialFailed(error) = report {
+            return self.dial_failed(error);
         }
+        let Report::Note(note) = report else {
+            return None;
+        };
+        self.note(note)
     }
 
     /// Takes a fact of the workers; gives the failure if the start cannot succeed.
@@ -97,15 +99,19 @@ impl Startup {
     }
 
     fn note(&mut self, note: &Note) -> Option<Failure> {
-        match note {
-            Note::Link(link) => self.link(link),
-            Note::ClockSkew { seconds } => {
-                self.skew = Some(*seconds);
-                None
-            }
-            Note::Repeated { last, .. } => self.note(last),
-            _ => None,
+        // A summary tells the last of what it sums up.
+        let note = if let Note::Repeated { last, .. } = note {
+            last
+        } else {
+            note
+        };
+        if let Note::ClockSkew { seconds } = note {
+            self.skew = Some(*seconds);
         }
+        let Note::Link(link) = note else {
+            return None;
+        };
+        self.link(link)
     }
 
     fn link(&mut self, link: &LinkNote) -> Option<Failure> {
@@ -168,7 +174,7 @@ impl Startup {
         }
         self.obstacle = Some(error.to_string());
         match error.cause() {
-            ConnectCause::Url => Some(Failure::usage(format!("--relay: {error}"))),
+            ConnectCause::Url => Some(Failure::settings(format!("--relay: {error}"))),
             // Waiting brings no other certificate.
             ConnectCause::Certificate => Some(Failure::new(
                 Exit::Unreachable,

@@ -8,10 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use buzz_adapters::connect::Report;
-use buzz_proto::note::{LinkNote, Note, SubPhase};
+use buzz_proto::note::{LinkNote, Note, SubPhase, TurnOutcome};
 use serde_json::json;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::ui::{Look, Ui};
 
 /// Reports that wait for a slow output; what comes on top is counted and not told.
@@ -50,7 +50,7 @@ impl Teller {
                 tell_missed(&count, ui);
                 drop(running);
             })
-            .map_err(|error| Failure::new(Exit::Other, format!("there is no thread: {error}")))?;
+            .map_err(|error| Failure::other(format!("there is no thread: {error}")))?;
         Ok((Self { reports, missed }, Told(told)))
     }
 
@@ -104,24 +104,34 @@ fn tell_missed(missed: &AtomicU64, ui: Ui) {
 }
 
 fn look(note: &Note) -> Look {
-    match note {
-        Note::Link(LinkNote::Live { .. })
-        | Note::TurnEnded {
-            outcome: buzz_proto::note::TurnOutcome::Answered,
-            ..
-        } => Look::Good,
+    let note = if let Note::Repeated { last, .. } = note {
+        last
+    } else {
+        note
+    };
+    let answered = TurnOutcome::Answered;
+    let is_good = matches!(note, Note::Link(LinkNote::Live { .. }))
+        || matches!(note, Note::TurnEnded { outcome, .. } if *outcome == answered);
+    let is_plain = matches!(
+        note,
         Note::Link(LinkNote::Dialing)
-        | Note::Joined { .. }
-        | Note::WorkerUp { .. }
-        | Note::TurnStarted { .. }
-        | Note::Controlled { .. } => Look::Plain,
+            | Note::Joined { .. }
+            | Note::WorkerUp { .. }
+            | Note::TurnStarted { .. }
+            | Note::Controlled { .. }
+    );
+    let is_faint = matches!(
+        note,
         Note::Subscription {
             phase: SubPhase::Requested | SubPhase::Live,
             ..
-        }
-        | Note::Stale { .. }
-        | Note::Refused { .. } => Look::Faint,
-        Note::Repeated { last, .. } => look(last),
-        _ => Look::Bad,
+        } | Note::Stale { .. }
+            | Note::Refused { .. }
+    );
+    match (is_good, is_plain, is_faint) {
+        (true, _, _) => Look::Good,
+        (_, true, _) => Look::Plain,
+        (_, _, true) => Look::Faint,
+        (false, false, false) => Look::Bad,
     }
 }

@@ -16,6 +16,8 @@ use crate::exit::Failure;
 pub(crate) struct Ui {
     json: bool,
     colours: bool,
+    /// Whether a line can be written over.
+    terminal: bool,
 }
 
 /// How a line looks on a terminal that has colours.
@@ -36,8 +38,13 @@ impl Ui {
     pub(crate) fn new(json: bool) -> Self {
         let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let colours = io::stderr().is_terminal() && !is_set("NO_COLOR") && !is_dumb;
-        Self { json, colours }
+        let terminal = io::stderr().is_terminal() && !is_dumb;
+        let colours = terminal && !is_set("NO_COLOR");
+        Self {
+            json,
+            colours,
+            terminal,
+        }
     }
 
     /// Whether machine output is wanted.
@@ -46,12 +53,12 @@ impl Ui {
     }
 
     /// One line for people.
-    pub(crate) fn say(self, line: impl fmt::Display) {
-        self.line(Look::Plain, line);
+    pub(crate) fn line(self, line: impl fmt::Display) {
+        self.styled(Look::Plain, line);
     }
 
     /// One line for people, of this look.
-    pub(crate) fn line(self, look: Look, line: impl fmt::Display) {
+    pub(crate) fn styled(self, look: Look, line: impl fmt::Display) {
         let mut stderr = io::stderr().lock();
         let _closed = match look.code() {
             Some(code) if self.colours => writeln!(stderr, "\x1b[{code}m{line}\x1b[0m"),
@@ -63,17 +70,31 @@ impl Ui {
     pub(crate) fn event(self, look: Look, line: impl fmt::Display) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |since| since.as_secs());
-        self.line(look, format_args!("{}  {line}", TimeOfDay(now)));
+        self.styled(look, format_args!("{}  {line}", TimeOfDay(now)));
+    }
+
+    /// How far long work is, in a line that the next one replaces; on a terminal alone.
+    pub(crate) fn progress(self, line: impl fmt::Display) {
+        if self.terminal {
+            let _closed = write!(io::stderr().lock(), "\r{line}\x1b[K");
+        }
+    }
+
+    /// The long work is over; its last line stays.
+    pub(crate) fn progress_done(self) {
+        if self.terminal {
+            let _closed = writeln!(io::stderr().lock());
+        }
     }
 
     /// Something that works, but not as it should.
     pub(crate) fn warn(self, line: impl fmt::Display) {
-        self.line(Look::Bad, format_args!("warning: {line}"));
+        self.styled(Look::Bad, format_args!("warning: {line}"));
     }
 
     /// Says why the program ends, to both, and gives its exit code.
     pub(crate) fn fail(self, failure: &Failure) -> ExitCode {
-        self.line(Look::Bad, format_args!("error: {}", failure.text));
+        self.styled(Look::Bad, format_args!("error: {}", failure.text));
         self.json(&json!({"error": failure.text, "exit": failure.exit.code()}));
         failure.exit.into()
     }

@@ -15,9 +15,8 @@ use buzz_proto::ids::PubKey;
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::progress::Progress;
+use super::CHANNELS;
 use super::score::{Owed, Tally, replied_to};
-use super::{CHANNELS, other};
 use crate::args::DemoArgs;
 use crate::exit::Failure;
 use crate::ui::Ui;
@@ -45,8 +44,8 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn of(args: &DemoArgs) -> Self {
         Self {
-            users: count(args.users),
-            mentions: count(args.mentions),
+            users: usize::from(args.users),
+            mentions: usize::from(args.mentions),
         }
     }
 }
@@ -75,7 +74,9 @@ impl Crowd {
         let mut people = Vec::with_capacity(plan.users);
         for number in 0..plan.users {
             let keys = Keys::generate();
-            let client = Client::connect(&relay.url(), &keys).await.map_err(other)?;
+            let client = Client::connect(&relay.url(), &keys)
+                .await
+                .map_err(Failure::other)?;
             people.push(Person {
                 number,
                 keys,
@@ -124,7 +125,7 @@ impl Crowd {
         // The receivers live in the tasks; one that failed has dropped its own.
         let _failed = over.send(true);
         for task in tasks {
-            task.await.map_err(other)??;
+            task.await.map_err(Failure::other)??;
         }
         Ok(locked(&self.tally).clone())
     }
@@ -132,7 +133,6 @@ impl Crowd {
 
 /// Shows progress until everything is settled or nothing moves any more.
 async fn show(tally: &Mutex<Tally>, total: usize, ui: Ui) {
-    let mut progress = Progress::new(ui);
     let (mut last, mut since) = (0, Instant::now());
     loop {
         tokio::time::sleep(PROGRESS).await;
@@ -142,9 +142,10 @@ async fn show(tally: &Mutex<Tally>, total: usize, ui: Ui) {
         };
         let line = format!("{owed} of {total} mentions sent, {settled} answered");
         if settled >= total || since.elapsed() > STALLED {
-            return progress.finish(&line);
+            ui.progress(line);
+            return ui.progress_done();
         }
-        progress.show(&line);
+        ui.progress(line);
         if settled.saturating_add(owed) > last {
             last = settled.saturating_add(owed);
             since = Instant::now();
@@ -180,7 +181,7 @@ impl Talk {
             let filter =
                 json!({"kinds": [9], "#h": [channel], "authors": [self.agent], "limit": 0});
             let subscribed = self.person.client.subscribe(channel, filter).await;
-            subscribed.map_err(other)?;
+            subscribed.map_err(Failure::other)?;
         }
         for turn in 0..mentions {
             let follow_up = if turn % FOLLOW_UP == 0 {
@@ -219,7 +220,7 @@ impl Talk {
             tags.push(marked(&opening.answer, "reply"));
         }
         let event = keys.sign_event(9, tags, &format!("please repeat {word}"), unix_now());
-        let receipt = client.publish(&event).await.map_err(other)?;
+        let receipt = client.publish(&event).await.map_err(Failure::other)?;
         if receipt.accepted {
             if follow_up.is_none() {
                 self.mine.insert(event.id.clone(), channel);
@@ -235,7 +236,7 @@ impl Talk {
         let mut end = pin!(end);
         loop {
             let frame = tokio::select! {
-                frame = self.person.client.next() => frame.map_err(other)?,
+                frame = self.person.client.next() => frame.map_err(Failure::other)?,
                 () = &mut end => return Ok(()),
             };
             if let Frame::Event { event, .. } = frame {
@@ -270,17 +271,13 @@ impl Talk {
                 .client
                 .history(&name, filter)
                 .await
-                .map_err(other)?;
+                .map_err(Failure::other)?;
             for event in stored {
                 locked(&self.tally).saw(event);
             }
         }
         Ok(())
     }
-}
-
-fn count(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// A person whose task broke while it held the tally left it whole: each change is one insertion.

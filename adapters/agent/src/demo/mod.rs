@@ -5,14 +5,13 @@
 //! the crowd's own connections received and can read back from the relay.
 
 mod crowd;
-mod progress;
 mod score;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use buzz_adapters::acp::{AcpPool, AcpSettings, Workers};
-use buzz_adapters::connect::{Handle, RecordTo, Report, Setup, connect};
+use buzz_adapters::connect::{Handle, Report, Setup, connect};
 use buzz_adapters::keys::SecretKey;
 use buzz_adapters::sign::{LocalSigner, Signer as _};
 use buzz_adapters::tls::{Roots, Tls};
@@ -28,6 +27,7 @@ use self::crowd::{Crowd, Plan};
 use self::score::Score;
 use crate::args::DemoArgs;
 use crate::exit::{Exit, Failure};
+use crate::settings::{draw_seed, start_trace};
 use crate::ui::Ui;
 
 /// Channels the crowd talks in.
@@ -40,14 +40,14 @@ const WORKERS: u16 = 2;
 /// Running turns and unpublished replies at the end.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Runs the demonstration. It succeeds if everything owed was answered or accounted for, once.
-pub(crate) fn run(args: DemoArgs, ui: Ui) -> Result<Exit, Failure> {
-    let runtime = tokio::runtime::Runtime::new().map_err(other)?;
-    let score = runtime.block_on(show(args, ui))?;
+/// Runs the demonstration. The exit code says whether everything owed was answered or accounted
+/// for, once.
+pub(crate) async fn run(args: &DemoArgs, ui: Ui) -> Result<Exit, Failure> {
+    let score = show(args, ui).await?;
     for (name, count, meaning) in score.rows() {
-        ui.say(format_args!("{name:>10} {count:>5}  {meaning}"));
+        ui.line(format_args!("{name:>10} {count:>5}  {meaning}"));
     }
-    ui.say(format_args!(
+    ui.line(format_args!(
         "{:>10} {:>5.1}  in all",
         "seconds", score.seconds
     ));
@@ -59,18 +59,20 @@ pub(crate) fn run(args: DemoArgs, ui: Ui) -> Result<Exit, Failure> {
     })
 }
 
-async fn show(args: DemoArgs, ui: Ui) -> Result<Score, Failure> {
+async fn show(args: &DemoArgs, ui: Ui) -> Result<Score, Failure> {
     let started = Instant::now();
-    let relay = DevRelay::start(Options::default()).await.map_err(other)?;
-    let key = SecretKey::generate().map_err(other)?;
-    let crowd = Crowd::gather(&relay, Plan::of(&args), key.public_key()).await?;
+    let relay = DevRelay::start(Options::default())
+        .await
+        .map_err(Failure::other)?;
+    let key = SecretKey::generate().map_err(Failure::other)?;
+    let crowd = Crowd::gather(&relay, Plan::of(args), key.public_key()).await?;
     open_channels(&relay, &crowd, &key.public_key().to_string())?;
-    ui.say(format_args!(
+    ui.line(format_args!(
         "relay at {}, {WORKERS} workers, {} people",
         relay.url(),
         args.users
     ));
-    let mut agent = start_agent(&relay, key, &args, ui)?;
+    let mut agent = start_agent(&relay, key, args, ui)?;
     let tally = crowd.talk(ui).await?;
     agent.shutdown(GRACE);
     agent.ended().await;
@@ -84,22 +86,17 @@ fn open_channels(relay: &DevRelay, crowd: &Crowd, agent: &str) -> Result<(), Fai
     for channel in CHANNELS {
         relay
             .create_channel(channel, "demo", visibility, kind, owner)
-            .map_err(other)?;
+            .map_err(Failure::other)?;
         for member in crowd.members() {
             relay
                 .add_member(channel, member, Role::Member, owner)
-                .map_err(other)?;
+                .map_err(Failure::other)?;
         }
         relay
             .add_member(channel, agent, Role::Bot, owner)
-            .map_err(other)?;
+            .map_err(Failure::other)?;
     }
     Ok(())
-}
-
-/// What goes wrong here is the program's fault or the system's: everything it talks to is its own.
-fn other(error: impl std::fmt::Display) -> Failure {
-    Failure::new(Exit::Other, error)
 }
 
 fn start_agent(
@@ -108,31 +105,35 @@ fn start_agent(
     args: &DemoArgs,
     ui: Ui,
 ) -> Result<Handle<Tokio>, Failure> {
-    let url = RelayUrl::parse(&relay.url()).map_err(other)?;
+    let url = RelayUrl::parse(&relay.url()).map_err(Failure::other)?;
     let signer = LocalSigner::new(key);
     let mut workers = schedule::Config::new(WORKERS);
     workers.respond_to = schedule::RespondTo::Anyone;
     let config = Config {
-        seed: args.seed.map_or_else(draw, Ok)?,
+        seed: args.seed.map_or_else(draw_seed, Ok)?,
         me: signer.public_key(),
         relay: relay::Config::new(&relay.url()),
         publish: publish::Config::default(),
         consumer: Consumer::Workers(Box::new(workers)),
     };
-    let program = std::env::current_exe().map_err(other)?;
+    let program = std::env::current_exe().map_err(Failure::other)?;
     let mut settings = AcpSettings::new(program.to_string_lossy());
     settings.args = vec!["echo-worker".into()];
     let runtime = tokio::runtime::Handle::current();
+    let trace = args.trace.as_deref();
+    let record = trace
+        .map(|path| start_trace(path, Privacy::Redacted))
+        .transpose()?;
     let setup = Setup {
         config,
         url,
-        tls: Tls::new(Roots::Bundled, None).map_err(other)?,
+        tls: Tls::new(Roots::Bundled, None).map_err(Failure::other)?,
         signer: Arc::new(signer),
         attestation: None,
         workers: Some(Box::new(move |facts| -> Box<dyn Workers> {
             Box::new(AcpPool::new(settings, runtime, move |fact| facts(fact)))
         })),
-        record: args.trace.as_deref().map(record_to).transpose()?,
+        record,
         report: Box::new(move |report| {
             if let Report::RecordFailed(error) = report {
                 ui.warn(format_args!("the trace is given up: {error}"));
@@ -140,20 +141,6 @@ fn start_agent(
         }),
     };
     // With workers nobody else takes events, so the stream is not needed.
-    let (handle, _events) = connect::<Tokio>(setup).map_err(other)?;
+    let (handle, _events) = connect::<Tokio>(setup).map_err(Failure::other)?;
     Ok(handle)
-}
-
-fn record_to(path: &std::path::Path) -> Result<RecordTo, Failure> {
-    let file = std::fs::File::create(path).map_err(|error| {
-        Failure::usage(format_args!("cannot write {}: {error}", path.display()))
-    })?;
-    Ok(RecordTo {
-        file,
-        privacy: Privacy::Redacted,
-    })
-}
-
-fn draw() -> Result<u64, Failure> {
-    getrandom::u64().map_err(other)
 }

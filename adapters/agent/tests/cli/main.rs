@@ -1,5 +1,7 @@
 //! Every command as a user types it: exit codes, sentences, and that no secret is ever shown.
 
+#![expect(clippy::unwrap_used, reason = "support functions of tests")]
+
 mod keygen;
 mod live;
 mod replay;

@@ -93,7 +93,11 @@ fn a_command_line_that_makes_no_sense_is_a_usage_error() {
         &["--respond-to", "cats"],
         "possible values: owner-only, allowlist",
     );
-    refused(&keys, &["--give-up-after", "-1"], "--give-up-after");
+    refused(
+        &keys,
+        &["--give-up-after", "soon"],
+        "invalid value 'soon' for '--give-up-after <SECONDS>'",
+    );
     refused(&keys, &["--trace-whole"], "--trace <FILE>");
     assert_ends(
         &end_of(&mut agent(&["run", "--", "true"])),

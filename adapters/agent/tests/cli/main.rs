@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "support functions of tests")]
 
+mod demo;
 mod keygen;
 mod live;
 mod replay;

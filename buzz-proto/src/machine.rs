@@ -375,6 +375,12 @@ impl Machine {
                 self.routed
                     .push_back(Input::Relay(relay::Input::Command(send)));
             }
+            From::Abort { ticket } => {
+                let withdraw = relay::Command::Withdraw { ticket };
+                self.routed
+                    .push_back(Input::Relay(relay::Input::Command(withdraw)));
+                out.push(Action::Publish(From::Abort { ticket }));
+            }
             From::Settle { job, verdict } if schedule::is_own_job(job) => {
                 if self.scheduler.is_some() {
                     let settled = schedule::Input::Settled { job, verdict };
@@ -383,10 +389,9 @@ impl Machine {
             }
             From::Ended => self.end_link(now.time()),
             From::WakeAt(_) => {}
-            other @ (From::Sign { .. }
-            | From::Post { .. }
-            | From::Abort { .. }
-            | From::Settle { .. }) => out.push(Action::Publish(other)),
+            other @ (From::Sign { .. } | From::Post { .. } | From::Settle { .. }) => {
+                out.push(Action::Publish(other))
+            }
         }
     }
 

@@ -228,9 +228,34 @@ fn authentication_as_a_whole_has_its_limit() {
     let mut relay = script(given(&[]));
     relay.open();
     relay.at(secs(2)).frame(toy::challenge("first"));
-    relay.sign(7);
-    relay.written().quiet_until(secs(20)).tick();
+    relay.expect([sign_auth(1, "first", START.after(2 * SECOND))]);
+    relay.quiet_until(secs(20)).tick();
     relay.expect([close(1, CloseCause::AuthLimit)]);
+}
+
+#[test]
+fn a_relay_that_says_nothing_to_an_auth_is_used_all_the_same() {
+    let mut relay = script(given(&[]));
+    relay.open().frame(toy::challenge("first"));
+    let event = relay.sign(7);
+    relay.written().quiet_until(secs(5)).tick().expect([UP]);
+    assert!(!relay.part().view().is_authenticated);
+    relay.frame(toy::ok(event, true, "")).expect([]);
+    assert!(relay.part().view().is_authenticated);
+}
+
+#[test]
+fn a_relay_that_says_nothing_to_an_auth_and_then_asks_for_one_is_left() {
+    let mut relay = script(given(&[1]));
+    relay.open().orders();
+    relay.frame(toy::challenge("first"));
+    relay.sign(7);
+    relay.written().run_until(secs(5)).orders();
+    relay.written();
+    let text = "auth-required: not authenticated";
+    relay.frame(toy::closed(&channel_sub(1, 1), text)).orders();
+    relay.quiet_for(5 * SECOND).tick();
+    relay.expect([close(1, CloseCause::AuthLimit), DOWN]);
 }
 
 #[test]

@@ -50,6 +50,25 @@ fn answers_are_matched_by_id_in_any_order() {
 }
 
 #[test]
+fn an_event_that_is_withdrawn_before_it_leaves_has_no_receipt() {
+    let mut relay = script(given(&[]));
+    relay.live();
+    for n in 1..=9 {
+        send(&mut relay, n);
+    }
+    assert_eq!(relay.sent().len(), 8, "one waits for the bucket");
+    relay.written();
+    for n in [1, 9, 10] {
+        let ticket = Ticket(n);
+        relay.command(Command::Withdraw { ticket }).expect([]);
+    }
+    assert_eq!(relay.part().view().outbound, 8, "what has left stays");
+    relay
+        .frame(toy::ok(toy::id(1), true, ""))
+        .expect([answered(1, true, "")]);
+}
+
+#[test]
 fn without_a_live_link_nothing_is_sent_and_that_is_said_at_once() {
     let mut relay = script(given(&[]));
     relay.tick().orders();

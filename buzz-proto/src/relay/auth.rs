@@ -46,6 +46,11 @@ enum Phase {
         write: WriteId,
         since: MonoTime,
     },
+    /// The relay said nothing to it. Some never do, and an OK can be lost: what is asked for next
+    /// shows whether they know us.
+    Presumed {
+        id: EventId,
+    },
     Accepted,
 }
 
@@ -84,7 +89,7 @@ impl Auth {
     pub(super) const fn is_under_way(&self) -> bool {
         self.challenge.is_some()
             || match self.phase {
-                Phase::Unasked | Phase::Accepted => false,
+                Phase::Unasked | Phase::Presumed { .. } | Phase::Accepted => false,
                 Phase::Signing { .. } | Phase::Signed { .. } | Phase::Sent { .. } => true,
             }
     }
@@ -131,7 +136,11 @@ impl Auth {
         accepted: bool,
         reason: &Reason,
     ) -> Option<Verdict> {
-        if !matches!(self.phase, Phase::Sent { id: sent, .. } if sent == id) {
+        let awaited = match self.phase {
+            Phase::Sent { id, .. } | Phase::Presumed { id } => Some(id),
+            Phase::Unasked | Phase::Signing { .. } | Phase::Signed { .. } | Phase::Accepted => None,
+        };
+        if awaited != Some(id) {
             return None;
         }
         let known = ReasonClass::AuthRequired(AuthReason::AlreadyAuthenticated);
@@ -154,7 +163,10 @@ impl Auth {
         now: &mut Now,
         out: &mut Vec<Action>,
     ) -> bool {
-        let idle = matches!(self.phase, Phase::Unasked | Phase::Accepted);
+        let idle = !matches!(
+            self.phase,
+            Phase::Signing { .. } | Phase::Signed { .. } | Phase::Sent { .. }
+        );
         let (Some(created_at), true, Some(_)) = (wall, idle, &self.challenge) else {
             return false;
         };
@@ -210,10 +222,22 @@ impl Auth {
         }
     }
 
+    /// Goes on without an answer that is too long in coming. True when it did.
+    pub(super) fn presume(&mut self, limits: &Limits, now: &mut Now) -> bool {
+        let Phase::Sent { id, since, .. } = self.phase else {
+            return false;
+        };
+        let late = now.reached(since.after(limits.challenge_again), Why::Auth);
+        if late {
+            self.phase = Phase::Presumed { id };
+        }
+        late
+    }
+
     /// Whether a limit has passed.
     pub(super) fn is_overdue(&self, limits: &Limits, now: &mut Now) -> bool {
         let step = match &self.phase {
-            Phase::Unasked | Phase::Accepted => false,
+            Phase::Unasked | Phase::Presumed { .. } | Phase::Accepted => false,
             Phase::Signing { since, .. } => now.reached(since.after(limits.sign), Why::Sign),
             Phase::Signed { since, .. } | Phase::Sent { since, .. } => {
                 now.reached(since.after(limits.auth), Why::Auth)

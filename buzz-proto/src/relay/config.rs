@@ -52,7 +52,8 @@ pub struct Limits {
     /// A relay that sent no challenge by then is used without AUTH.
     #[serde(with = "crate::json::nanos")]
     pub challenge: Duration,
-    /// After an `auth-required:` answer, a challenge that can be answered in place.
+    /// After an `auth-required:` answer, a challenge that can be answered in place; after an AUTH,
+    /// its OK: a relay that says nothing by then is used all the same.
     #[serde(with = "crate::json::nanos")]
     pub challenge_again: Duration,
     /// A write.

@@ -79,6 +79,7 @@ impl Relay {
             self.write(conn, write, frame, now.time(), out);
             moved = true;
         }
+        moved |= self.auth.presume(&self.config.limits, now);
         let Some(opened) = self.link.opened_at() else {
             return moved;
         };

@@ -43,6 +43,7 @@ impl Relay {
                 self.outbound
                     .push(ticket, &event, live, &self.config.limits);
             }
+            Command::Withdraw { ticket } => self.outbound.withdraw(ticket),
             Command::Reconnect => {
                 if self.link.current().is_some() {
                     self.doomed = Some((CloseCause::Requested, Return::Ladder));

@@ -185,6 +185,12 @@ pub enum Command {
         #[serde(with = "crate::json::text")]
         event: Bytes,
     },
+    /// An event that was to be sent need not be: it is forgotten if it has not left, without a
+    /// receipt. An unknown ticket is no fault.
+    Withdraw {
+        /// From `Send`.
+        ticket: Ticket,
+    },
     /// Drop the socket and dial anew by the ladder.
     Reconnect,
     /// End within this time.

@@ -140,6 +140,12 @@ impl Outbound {
         Some(stamp)
     }
 
+    /// An event need not be sent. One that has left stays, because its answer tells of the quotas.
+    pub(super) fn withdraw(&mut self, ticket: Ticket) {
+        self.rows
+            .retain(|row| row.ticket != ticket || !row.phase.is_waiting());
+    }
+
     /// A refusal that names no event: it may be any of those that have no answer. Gives the stamp
     /// of the oldest.
     pub(super) fn take_back(&mut self) -> Option<MessageStamp> {

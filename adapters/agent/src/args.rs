@@ -90,7 +90,7 @@ pub(crate) struct DemoArgs {
     #[arg(value_parser = clap::value_parser!(u16).range(1..=500))]
     pub(crate) users: u16,
     /// Mentions by each of them.
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value_t = 6)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) mentions: u16,
     /// Where chance comes from; drawn when not given.
@@ -217,7 +217,7 @@ pub(crate) struct ReplayArgs {
 /// Who is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Respond {
-    /// The owner, and agents of the same owner.
+    /// The owner.
     OwnerOnly,
     /// Those of --allow as well, outside of direct messages.
     Allowlist,

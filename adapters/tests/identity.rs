@@ -27,7 +27,7 @@ const NSEC: &str = "nsec1vl029mgpspedva04g90vltkh6fvh240zqtv9k0t9af8935ke9laqsnl
 const NSEC_HEX: &str = "67dea2ed018072d675f5415ecfaed7d2597555e202d85b3d65ea4e58d2d92ffa";
 const NPUB: &str = "npub10elfcs4fr0l0r8af98jlmgdh9c8tcxjvz9qkw038js35mp4dma8qzvjptg";
 
-const ATTESTATION: &str = r#"["auth","f9308a019258c31049344f85f89d5229b531c845836f99b08601f113bce036f9","created_at<1789892000","cc6bcb57c2210ff2593aa9c74f611c6a66ad4e95b70af2c24cd60947db951e0a97ddffe1c27515df3a59fd0f8a154deeafcd79056a30b136f15144ae805e043a"]"#;
+const ATTESTATION: &str = include_str!("support/attestation.json").trim_ascii();
 
 #[test]
 fn events_of_the_relay_are_genuine() {

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use buzz_proto::ids::{ConnId, Ticket};
 use buzz_proto::note::{LinkNote, Note};
-use buzz_proto::relay::{Action, CloseCause, Input, Sub, SubState};
+use buzz_proto::relay::{Action, CloseCause, Input, Relay, Sub, SubState};
 use buzz_proto::time::UnixTime;
 use buzz_sim::relay::{channel_sub, close, connect, given, script};
-use buzz_sim::script::{ms, secs};
+use buzz_sim::script::{Script, ms, secs};
 use buzz_sim::toy::{self, START, Toy, channel};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -151,14 +151,7 @@ fn a_challenge_that_comes_later_is_answered_in_place() {
 
 #[test]
 fn a_subscription_refused_for_want_of_auth_is_asked_again_after_it() {
-    let mut relay = script(given(&[1]));
-    relay.live().requested();
-    relay.written();
-    relay.frame(toy::closed(
-        &channel_sub(1, 1),
-        "auth-required: who are you",
-    ));
-    relay.expect([waiting(1)]);
+    let mut relay = refused_for_want_of_auth();
     relay.quiet_for(4 * SECOND).frame(toy::challenge("late"));
     let event = relay.sign(7);
     relay.written().frame(toy::ok(event, true, ""));
@@ -167,14 +160,7 @@ fn a_subscription_refused_for_want_of_auth_is_asked_again_after_it() {
 
 #[test]
 fn a_relay_that_wants_auth_and_sends_no_challenge_is_dialed_anew() {
-    let mut relay = script(given(&[1]));
-    relay.live().requested();
-    relay.written();
-    relay.frame(toy::closed(
-        &channel_sub(1, 1),
-        "auth-required: who are you",
-    ));
-    relay.expect([waiting(1)]);
+    let mut relay = refused_for_want_of_auth();
     relay.quiet_for(5 * SECOND).tick();
     relay.expect([close(1, CloseCause::AuthLimit), DOWN]);
 }
@@ -296,6 +282,19 @@ fn a_clock_that_differs_by_more_than_the_relay_allows_is_named() {
             .collect();
         assert_eq!(relay.notes(), expected);
     }
+}
+
+/// A link without AUTH whose relay refuses a channel until it has one.
+fn refused_for_want_of_auth() -> Script<Relay> {
+    let mut relay = script(given(&[1]));
+    relay.live().requested();
+    relay.written();
+    relay.frame(toy::closed(
+        &channel_sub(1, 1),
+        "auth-required: who are you",
+    ));
+    relay.expect([waiting(1)]);
+    relay
 }
 
 fn sign_auth(ticket: u64, challenge: &str, created_at: UnixTime) -> Action {

@@ -5,7 +5,9 @@ use std::time::Duration;
 use buzz_proto::gate::{Gate, Generation, Refusal};
 use buzz_proto::seed::Seed;
 use buzz_proto::time::{MonoTime, Now, Why};
-use quickcheck::{Gen, QuickCheck, Testable};
+use buzz_sim::script::ms;
+use buzz_tests::check;
+use quickcheck::Gen;
 
 #[test]
 fn a_gate_opens_within_the_bounds_of_the_latest_refusal() {
@@ -49,22 +51,28 @@ fn a_gate_asked_each_millisecond_opens_when_one_asked_at_its_wakes_does() {
 fn a_refused_burst_climbs_once_and_only_later_hints_lengthen() {
     let mut gate = Gate::new(Seed(9));
     let burst = gate.generation();
-    assert_eq!(gate.refuse(Some(secs(4)), burst, at(750)), Refusal::Counted);
-    assert_eq!(gate.refuse(None, burst, at(760)), Refusal::Known);
     assert_eq!(
-        gate.refuse(Some(secs(9)), burst, at(1000)),
+        gate.refuse(Some(Duration::from_secs(4)), burst, ms(750)),
+        Refusal::Counted
+    );
+    assert_eq!(gate.refuse(None, burst, ms(760)), Refusal::Known);
+    assert_eq!(
+        gate.refuse(Some(Duration::from_secs(9)), burst, ms(1000)),
         Refusal::Lengthened
     );
-    assert_eq!(gate.refuse(Some(secs(1)), burst, at(1500)), Refusal::Known);
+    assert_eq!(
+        gate.refuse(Some(Duration::from_secs(1)), burst, ms(1500)),
+        Refusal::Known
+    );
     assert_eq!(gate.attempt(), 1);
 
     let until = gate.until().unwrap();
-    assert!(at(10_500) <= until && until <= at(11_800));
-    assert!(!gate.is_open(&mut Now::new(at(10_499))));
+    assert!(ms(10_500) <= until && until <= ms(11_800));
+    assert!(!gate.is_open(&mut Now::new(ms(10_499))));
     assert!(gate.is_open(&mut Now::new(until.round_up())));
 
-    assert_eq!(gate.refuse(None, burst, at(12_000)), Refusal::Known);
-    assert!(gate.is_open(&mut Now::new(at(12_000))));
+    assert_eq!(gate.refuse(None, burst, ms(12_000)), Refusal::Known);
+    assert!(gate.is_open(&mut Now::new(ms(12_000))));
     gate.succeed(burst);
     assert_eq!(gate.attempt(), 1);
     gate.succeed(gate.generation());
@@ -75,43 +83,28 @@ fn a_refused_burst_climbs_once_and_only_later_hints_lengthen() {
 fn a_late_hint_shuts_an_open_gate_without_a_climb() {
     let mut gate = Gate::new(Seed(9));
     let burst = gate.generation();
-    gate.refuse(Some(secs(1)), burst, at(0));
-    assert!(gate.is_open(&mut Now::new(at(3000))));
+    gate.refuse(Some(Duration::from_secs(1)), burst, ms(0));
+    assert!(gate.is_open(&mut Now::new(ms(3000))));
     assert_eq!(
-        gate.refuse(Some(secs(30)), burst, at(3000)),
+        gate.refuse(Some(Duration::from_secs(30)), burst, ms(3000)),
         Refusal::Lengthened
     );
-    assert!(!gate.is_open(&mut Now::new(at(33_000))));
+    assert!(!gate.is_open(&mut Now::new(ms(33_000))));
     assert_eq!(gate.attempt(), 1);
 }
 
 #[test]
 fn a_shut_gate_arms_the_wake_and_an_absurd_hint_is_capped() {
     let mut gate = Gate::new(Seed(9));
-    gate.refuse(Some(Duration::MAX), gate.generation(), at(0));
-    let mut now = Now::new(at(1));
+    gate.refuse(Some(Duration::MAX), gate.generation(), ms(0));
+    let mut now = Now::new(ms(1));
     assert!(!gate.is_open(&mut now));
     let (wake, why) = now.wake().unwrap();
     assert_eq!(why, Why::Gate);
-    assert!(wake <= at(360_000));
+    assert!(wake <= ms(360_000));
 }
 
 // Support
-
-fn check<P: Testable>(seed: u64, property: P) {
-    QuickCheck::new()
-        .rng(Gen::from_size_and_seed(80, seed))
-        .tests(300)
-        .quickcheck(property);
-}
-
-fn at(millis: u64) -> MonoTime {
-    MonoTime::from_nanos(millis * 1_000_000)
-}
-
-fn secs(n: u64) -> Duration {
-    Duration::from_secs(n)
-}
 
 /// Time passes, then a call sent so many openings ago is answered.
 #[derive(Clone, Debug)]
@@ -170,15 +163,15 @@ impl GateModel {
     fn refuse(&mut self, hint: Option<Duration>, current: bool, now: MonoTime) {
         let wait = if current && !self.counted {
             self.counted = true;
-            let rung = secs(60.min(1 << self.rung.min(6)));
+            let rung = Duration::from_secs(60.min(1 << self.rung.min(6)));
             self.rung += 1;
-            hint.unwrap_or_else(|| secs(5)).max(rung)
+            hint.unwrap_or_else(|| Duration::from_secs(5)).max(rung)
         } else if let Some(hint) = hint {
             hint
         } else {
             return;
         };
-        let wait = wait.min(secs(300));
+        let wait = wait.min(Duration::from_secs(300));
         let low = now.after(wait + Duration::from_millis(500));
         let high = now.after(wait + (wait / 5).max(Duration::from_millis(1500)));
         let (low_before, high_before) = self.bounds.unwrap_or_default();

@@ -3,19 +3,16 @@
 use std::collections::BTreeSet;
 
 use buzz_proto::action::Action;
-use buzz_proto::config::{Config, Consumer};
+use buzz_proto::config::Config;
 use buzz_proto::ids::TurnId;
 use buzz_proto::input::Input;
-use buzz_proto::machine::Machine;
 use buzz_proto::note::{Note, TurnFailure, TurnOutcome};
 use buzz_proto::publish;
-use buzz_proto::relay;
-use buzz_proto::schedule::{self, RespondTo};
-use buzz_proto::time::MonoTime;
+use buzz_proto::schedule;
 use buzz_proto::wire::{Excerpt, Reason};
 use buzz_sim::chaos::drive;
-use buzz_sim::relay::{URL, given};
-use buzz_sim::toy::{self, ME, channel};
+use buzz_sim::machine::{config, external, machine, workers};
+use buzz_sim::toy::{self, channel};
 use quickcheck::{Arbitrary, Gen};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -221,32 +218,4 @@ fn path(form: &Value) -> String {
         return name.clone();
     }
     format!("{name}.{inner}")
-}
-
-fn machine(config: Config) -> Machine {
-    Machine::new(config, MonoTime::ZERO).expect("the settings work")
-}
-
-fn config(consumer: Consumer) -> Config {
-    let relay = match consumer {
-        Consumer::External { .. } => given(&[1]),
-        Consumer::Workers(_) => relay::Config::new(URL),
-    };
-    Config {
-        seed: 7,
-        me: ME,
-        relay,
-        publish: publish::Config::default(),
-        consumer,
-    }
-}
-
-const fn external() -> Consumer {
-    Consumer::External { slots: 8 }
-}
-
-fn workers() -> Consumer {
-    let mut config = schedule::Config::new(2);
-    config.respond_to = RespondTo::Anyone;
-    Consumer::Workers(Box::new(config))
 }

@@ -11,7 +11,8 @@ use buzz_proto::ids::EventId;
 use buzz_proto::limiter::Limiter;
 use buzz_proto::seed::Seed;
 use buzz_proto::time::{MonoTime, Now, Why};
-use quickcheck::{Gen, QuickCheck, Testable};
+use buzz_sim::script::ms;
+use buzz_tests::check;
 
 // Queue
 
@@ -59,18 +60,21 @@ fn a_queue_behaves_like_a_list_with_a_limit_and_loses_nothing() {
 
 #[test]
 fn a_ladder_doubles_to_its_top_and_falls_only_when_reset() {
-    let mut ladder = Ladder::new(secs(1), secs(60));
+    let mut ladder = Ladder::new(Duration::from_secs(1), Duration::from_secs(60));
     let spans: Vec<u64> = (0..8).map(|_| ladder.climb().as_secs()).collect();
     assert_eq!(spans, [1, 2, 4, 8, 16, 32, 60, 60]);
     assert_eq!(ladder.attempt(), 8);
     ladder.reset();
-    assert_eq!((ladder.peek(), ladder.attempt()), (secs(1), 0));
+    assert_eq!(
+        (ladder.peek(), ladder.attempt()),
+        (Duration::from_secs(1), 0)
+    );
 }
 
 #[test]
 fn a_drawn_wait_lies_between_half_and_the_whole_rung() {
     fn property(seed: u64, key: u64, climbs: u16) -> bool {
-        let mut ladder = Ladder::new(secs(1), secs(60));
+        let mut ladder = Ladder::new(Duration::from_secs(1), Duration::from_secs(60));
         (0..climbs % 200).all(|_| {
             let rung = ladder.peek();
             let wait = ladder.climb_drawn(Seed(seed), key);
@@ -82,7 +86,7 @@ fn a_drawn_wait_lies_between_half_and_the_whole_rung() {
 
 #[test]
 fn waits_on_the_top_rung_are_drawn_apart() {
-    let mut ladder = Ladder::new(secs(60), secs(60));
+    let mut ladder = Ladder::new(Duration::from_secs(60), Duration::from_secs(60));
     let first = ladder.climb_drawn(Seed(1), 0);
     ladder.reset();
     assert_ne!(first, ladder.climb_drawn(Seed(1), 0));
@@ -125,9 +129,9 @@ fn a_bucket_under_full_demand_keeps_its_rate_with_one_wake_per_token() {
     for (mut bucket, seconds, most) in [
         (Bucket::per_second(8, 8), 5, 48),
         (Bucket::per_second(4, 20), 60, 260),
-        (Bucket::new(45, secs(60), 10), 60, 55),
+        (Bucket::new(45, Duration::from_secs(60), 10), 60, 55),
     ] {
-        let end = MonoTime::ZERO.after(secs(seconds));
+        let end = MonoTime::ZERO.after(Duration::from_secs(seconds));
         let (mut given, mut wakes, mut time) = (0, 0, MonoTime::ZERO);
         while time < end {
             let mut now = Now::new(time);
@@ -150,11 +154,11 @@ fn a_bucket_under_full_demand_keeps_its_rate_with_one_wake_per_token() {
 fn asking_a_bucket_takes_nothing_and_zero_reads_as_one() {
     let mut bucket = Bucket::per_second(0, 0);
     for _ in 0..3 {
-        assert!(bucket.is_ready(&mut Now::new(at(0)), Why::Bucket));
+        assert!(bucket.is_ready(&mut Now::new(ms(0)), Why::Bucket));
     }
-    assert!(bucket.take(&mut Now::new(at(0)), Why::Bucket));
-    assert!(!bucket.take(&mut Now::new(at(999)), Why::Bucket));
-    assert!(bucket.take(&mut Now::new(at(1000)), Why::Bucket));
+    assert!(bucket.take(&mut Now::new(ms(0)), Why::Bucket));
+    assert!(!bucket.take(&mut Now::new(ms(999)), Why::Bucket));
+    assert!(bucket.take(&mut Now::new(ms(1000)), Why::Bucket));
 }
 
 // Limiter
@@ -209,7 +213,7 @@ fn two_lines_of_one_kind_lie_a_period_apart() {
             }
             lines.into_iter().all(|kind| {
                 last.insert(kind, time)
-                    .is_none_or(|before| time.saturating_since(before) >= secs(30))
+                    .is_none_or(|before| time.saturating_since(before) >= Duration::from_secs(30))
             })
         })
     }
@@ -221,7 +225,7 @@ fn ten_minutes_of_one_refusal_are_a_few_lines_at_known_times() {
     let mut limiter = Limiter::new();
     let mut lines = Vec::new();
     for tick in 0..6000 {
-        let time = at(tick * 100);
+        let time = ms(tick * 100);
         if limiter.admit("throttled", &mut Now::new(time)) {
             lines.push((time.to_string(), 1));
         }
@@ -241,23 +245,23 @@ fn ten_minutes_of_one_refusal_are_a_few_lines_at_known_times() {
 #[test]
 fn a_quiet_kind_is_forgotten_without_a_wake() {
     let mut limiter = Limiter::new();
-    assert!(limiter.admit('a', &mut Now::new(at(0))));
-    assert_eq!(wake_of(&mut limiter, at(0)), None);
-    assert!(limiter.admit('a', &mut Now::new(at(30_000))));
-    assert!(!limiter.admit('a', &mut Now::new(at(30_001))));
+    assert!(limiter.admit('a', &mut Now::new(ms(0))));
+    assert_eq!(wake_of(&mut limiter, ms(0)), None);
+    assert!(limiter.admit('a', &mut Now::new(ms(30_000))));
+    assert!(!limiter.admit('a', &mut Now::new(ms(30_001))));
     assert_eq!(
-        wake_of(&mut limiter, at(30_001)),
-        Some((at(60_000), Why::Summary))
+        wake_of(&mut limiter, ms(30_001)),
+        Some((ms(60_000), Why::Summary))
     );
 }
 
 #[test]
 fn kinds_past_the_limit_share_one_line() {
     let mut limiter = Limiter::new();
-    let passed = (0..1000).filter(|key| limiter.admit(*key, &mut Now::new(at(0))));
+    let passed = (0..1000).filter(|key| limiter.admit(*key, &mut Now::new(ms(0))));
     assert_eq!(passed.count(), 65);
-    assert_eq!(drain(&mut limiter, at(30_000)), [(64, 935)]);
-    assert!(limiter.admit(2000, &mut Now::new(at(30_000))));
+    assert_eq!(drain(&mut limiter, ms(30_000)), [(64, 935)]);
+    assert!(limiter.admit(2000, &mut Now::new(ms(30_000))));
 }
 
 // Dedup
@@ -291,21 +295,6 @@ fn the_memory_of_ids_behaves_like_a_list_that_drops_its_oldest() {
 }
 
 // Support
-
-fn check<P: Testable>(seed: u64, property: P) {
-    QuickCheck::new()
-        .rng(Gen::from_size_and_seed(80, seed))
-        .tests(300)
-        .quickcheck(property);
-}
-
-fn at(millis: u64) -> MonoTime {
-    MonoTime::from_nanos(millis * 1_000_000)
-}
-
-fn secs(n: u64) -> Duration {
-    Duration::from_secs(n)
-}
 
 fn id(number: u8) -> EventId {
     EventId([number; 32])

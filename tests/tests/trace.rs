@@ -1,19 +1,17 @@
 //! Traces: what was recorded replays to the same actions, redacted or whole.
 
 use buzz_proto::action::Action;
-use buzz_proto::config::{Config, Consumer};
+use buzz_proto::config::Config;
 use buzz_proto::ids::{ConnId, JobId, Ticket, WriteId};
 use buzz_proto::input::Input;
 use buzz_proto::machine::Machine;
 use buzz_proto::publish;
 use buzz_proto::relay;
-use buzz_proto::schedule::{self, RespondTo};
-use buzz_proto::time::MonoTime;
 use buzz_proto::trace::{Privacy, Recorder, Replay, TraceErrorKind};
 use buzz_sim::chaos::drive;
-use buzz_sim::relay::{URL, given};
+use buzz_sim::machine::{config, external, machine, workers};
 use buzz_sim::script::{Script, script};
-use buzz_sim::toy::{self, ME, START, Toy, channel};
+use buzz_sim::toy::{self, START, Toy, channel};
 use quickcheck::{Arbitrary, Gen};
 use serde_json::{Value, json};
 
@@ -224,32 +222,4 @@ fn with_stranger(value: &Value, place: &str) -> String {
     let fields = fields.expect("an object");
     fields.insert("stranger".to_owned(), json!(1));
     value.to_string()
-}
-
-fn machine(config: Config) -> Machine {
-    Machine::new(config, MonoTime::ZERO).expect("the settings work")
-}
-
-fn config(consumer: Consumer) -> Config {
-    let relay = match consumer {
-        Consumer::External { .. } => given(&[1]),
-        Consumer::Workers(_) => relay::Config::new(URL),
-    };
-    Config {
-        seed: 7,
-        me: ME,
-        relay,
-        publish: publish::Config::default(),
-        consumer,
-    }
-}
-
-const fn external() -> Consumer {
-    Consumer::External { slots: 8 }
-}
-
-fn workers() -> Consumer {
-    let mut config = schedule::Config::new(2);
-    config.respond_to = RespondTo::Anyone;
-    Consumer::Workers(Box::new(config))
 }

@@ -81,7 +81,7 @@ struct Process {
     facts: Facts,
 }
 
-/// Why a process is no longer served.
+/// Why the service of a process ends.
 enum End {
     Ordered,
     Fault(DownCause),

@@ -34,6 +34,8 @@ pub(crate) fn run(mode: &str) {
     }
 }
 
+const CAPABILITIES: &str = r#"{"sessionCapabilities":{"close":{},"dream":7}}"#;
+
 struct Agent<'a> {
     name: &'a str,
     detail: &'a str,
@@ -84,9 +86,9 @@ impl Agent<'_> {
             _ => 1,
         };
         // The id comes last, and there are fields of a later time.
-        println!(
-            r#"{{"result":{{"protocolVersion":{version},"agentCapabilities":{{"sessionCapabilities":{{"close":{{}},"dream":7}}}},"x":[]}},"jsonrpc":"2.0","id":{id}}}"#
-        );
+        let result =
+            format!(r#"{{"protocolVersion":{version},"agentCapabilities":{CAPABILITIES},"x":[]}}"#);
+        println!(r#"{{"result":{result},"jsonrpc":"2.0","id":{id}}}"#);
     }
 
     fn open(&self, id: &Value, message: &Value) {

@@ -261,10 +261,10 @@ fn the_end_of_a_prompt_is_read_from_its_answer() {
             ),
         ),
         (
-            r#""error":{"code":-32603,"message":"about the usage_limit of this session"}"#,
+            r#""error":{"code":-32603,"message":"about the usage_limit of an ACP session"}"#,
             failed(
                 FailureClass::Transient,
-                "about the usage_limit of this session (-32603)",
+                "about the usage_limit of an ACP session (-32603)",
             ),
         ),
         (

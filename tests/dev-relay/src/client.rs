@@ -23,7 +23,7 @@ use crate::rules::event::Event;
 /// A connection to a relay, `ws://` only.
 #[derive(Debug)]
 pub struct Client {
-    socket: WebSocketStream<Io<TcpStream>>,
+    socket: WebSocketStream<Io<Io<TcpStream>>>,
     waiting: VecDeque<Frame>,
 }
 
@@ -62,7 +62,7 @@ impl Client {
             .await
             .map_err(ClientError::Io)?;
         stream.set_nodelay(true).map_err(ClientError::Io)?;
-        let (socket, _) = async_tungstenite::client_async(url, Io(stream)).await?;
+        let (socket, _) = async_tungstenite::client_async(url, Io(Io(stream))).await?;
         Ok(Self {
             socket,
             waiting: VecDeque::new(),

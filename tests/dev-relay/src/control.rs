@@ -84,7 +84,7 @@ impl<'a> FaultControl<'a> {
         self.arm(Fault::CutHistory(after), times);
     }
 
-    /// Sockets are no longer read, or read again.
+    /// Whether sockets are left unread.
     pub fn stop_reading(&self, target: &Target, on: bool) {
         self.shared
             .with_faults(|rules| rules.faults.unread.set(target, on));

@@ -6,7 +6,6 @@ use std::task::{Context, Poll, ready};
 
 use futures_util::io::{AsyncRead, AsyncWrite};
 use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
-use hyper::upgrade::Upgraded;
 use tokio::net::TcpStream;
 
 /// Bytes read at once on behalf of hyper.
@@ -52,7 +51,8 @@ impl Write for Io<TcpStream> {
     }
 }
 
-impl AsyncRead for Io<Upgraded> {
+/// Whatever hyper can use; a socket of tokio is wrapped twice.
+impl<T: Read + Unpin> AsyncRead for Io<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -64,7 +64,7 @@ impl AsyncRead for Io<Upgraded> {
     }
 }
 
-impl AsyncWrite for Io<Upgraded> {
+impl<T: Write + Unpin> AsyncWrite for Io<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -79,39 +79,5 @@ impl AsyncWrite for Io<Upgraded> {
 
     fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0).poll_shutdown(cx)
-    }
-}
-
-impl AsyncRead for Io<TcpStream> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        let mut target = tokio::io::ReadBuf::new(bytes);
-        ready!(tokio::io::AsyncRead::poll_read(
-            Pin::new(&mut self.0),
-            cx,
-            &mut target
-        ))?;
-        Poll::Ready(Ok(target.filled().len()))
-    }
-}
-
-impl AsyncWrite for Io<TcpStream> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        tokio::io::AsyncWrite::poll_write(Pin::new(&mut self.0), cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        tokio::io::AsyncWrite::poll_flush(Pin::new(&mut self.0), cx)
-    }
-
-    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        tokio::io::AsyncWrite::poll_shutdown(Pin::new(&mut self.0), cx)
     }
 }

@@ -3,9 +3,10 @@
 //!
 //! Nothing here reads a clock or opens a socket. A [`Script`](script::Script) feeds one part by
 //! hand and checks the contract of every call; [`toy`] makes the events and frames of a peer;
-//! [`chaos`] turns bytes into facts, for properties and fuzzing.
+//! [`machine`] holds ordinary settings of the whole; [`chaos`] turns bytes into facts, for properties and fuzzing.
 
 pub mod chaos;
+pub mod machine;
 pub mod part;
 pub mod relay;
 pub mod script;

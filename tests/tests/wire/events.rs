@@ -155,7 +155,10 @@ fn json_forms_are_read_back_and_unknown_fields_refused() {
     let written = serde_json::to_string(&reason).unwrap();
     assert_eq!(
         written,
-        r#"{"class":"RateLimited","text":"rate-limited: retry in 7s","hint":{"wait":7000000000,"source":"Text","capped":false}}"#
+        concat!(
+            r#"{"class":"RateLimited","text":"rate-limited: retry in 7s","#,
+            r#""hint":{"wait":7000000000,"source":"Text","capped":false}}"#,
+        )
     );
     assert_eq!(serde_json::from_str::<Reason>(&written).unwrap(), reason);
 

@@ -43,7 +43,11 @@ pub(crate) fn decode(text: &str) -> Result<RelayFrame, wire::DecodeError> {
 pub(crate) fn event_with(keys: &str, tags: &str) -> String {
     let (id, author, sig) = ("0".repeat(64), "1".repeat(64), "2".repeat(128));
     format!(
-        r#"{{{keys}"id":"{id}","pubkey":"{author}","created_at":5,"kind":9,"tags":[["h","0c6d1f3a-52b7-4e19-9a84-7f2be0c1d501"]{tags}],"content":"hello","sig":"{sig}"}}"#
+        concat!(
+            r#"{{{}"id":"{}","pubkey":"{}","created_at":5,"kind":9,"#,
+            r#""tags":[["h","{}"]{}],"content":"hello","sig":"{}"}}"#,
+        ),
+        keys, id, author, "0c6d1f3a-52b7-4e19-9a84-7f2be0c1d501", tags, sig
     )
 }
 

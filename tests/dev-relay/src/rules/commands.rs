@@ -46,20 +46,9 @@ impl Rules {
         actor: &str,
         now: Duration,
     ) -> Result<(), String> {
-        self.existing(channel)?;
-        let mut effects = Effects::default();
-        self.admit(
-            channel,
-            member,
-            role,
-            actor,
-            &mut Step {
-                now,
-                effects: &mut effects,
-            },
-        );
-        self.deliver(effects);
-        Ok(())
+        self.change(channel, now, |rules, step| {
+            rules.admit(channel, member, role, actor, step);
+        })
     }
 
     /// Removes a member as `actor` would by kind 9001.
@@ -73,12 +62,22 @@ impl Rules {
         actor: &str,
         now: Duration,
     ) -> Result<(), String> {
+        self.change(channel, now, |rules, step| {
+            rules.expel(channel, member, actor, step);
+        })
+    }
+
+    /// Does one step in an existing channel and delivers what follows from it.
+    fn change(
+        &mut self,
+        channel: &str,
+        now: Duration,
+        step: impl FnOnce(&mut Self, &mut Step<'_>),
+    ) -> Result<(), String> {
         self.existing(channel)?;
         let mut effects = Effects::default();
-        self.expel(
-            channel,
-            member,
-            actor,
+        step(
+            self,
             &mut Step {
                 now,
                 effects: &mut effects,

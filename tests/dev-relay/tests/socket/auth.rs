@@ -151,18 +151,7 @@ async fn a_missed_deadline_closes_without_status_and_without_a_word() {
     let relay = relay_with(settings).await;
     let (mut client, _) = challenged(&relay).await;
 
-    let end = guard(client.next()).await;
-
-    assert!(
-        matches!(
-            end,
-            Err(ClientError::Ended {
-                code: Some(1005),
-                ..
-            })
-        ),
-        "{end:?}"
-    );
+    assert_ended_without_status(&mut client).await;
 }
 
 #[tokio::test]
@@ -182,17 +171,7 @@ async fn a_banned_key_and_the_agent_of_a_banned_owner_are_told_and_closed() {
             receipt.message,
             "blocked: you are banned from this community"
         );
-        let end = guard(client.next()).await;
-        assert!(
-            matches!(
-                end,
-                Err(ClientError::Ended {
-                    code: Some(1005),
-                    ..
-                })
-            ),
-            "{end:?}"
-        );
+        assert_ended_without_status(&mut client).await;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use buzz_dev_relay::client::{Client, Frame, Receipt, http, tag, unix_now};
+use buzz_dev_relay::client::{Client, ClientError, Frame, Receipt, http, tag, unix_now};
 use buzz_dev_relay::keys::Keys;
 use buzz_dev_relay::rules::Settings;
 use buzz_dev_relay::rules::channels::{ChannelKind, Role, Visibility};
@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 
 pub(crate) const ROOM: &str = "0c6d1f3a-52b7-4e19-9a84-7f2be0c1d501";
 pub(crate) const OTHER_ROOM: &str = "5ea9b7d4-1183-4c60-8f0e-33a6d2947b10";
+pub(crate) const NOT_A_MEMBER: &str = "restricted: not a channel member";
+pub(crate) const REVOKED: &str = "restricted: channel access revoked";
 /// Only a hang is caught by it; no verdict depends on it.
 const GUARD: Duration = Duration::from_secs(20);
 
@@ -65,6 +67,32 @@ pub(crate) async fn client(relay: &DevRelay, keys: &Keys) -> Client {
         .expect("the key is admitted")
 }
 
+/// A room with its owner and a plain member, both connected.
+pub(crate) struct Party {
+    pub(crate) relay: DevRelay,
+    pub(crate) owner: Keys,
+    pub(crate) member: Keys,
+    pub(crate) admin: Client,
+    pub(crate) client: Client,
+}
+
+impl Party {
+    /// A party in the private [`ROOM`].
+    pub(crate) async fn meet() -> Self {
+        let relay = relay().await;
+        let (owner, member) = (Keys::generate(), Keys::generate());
+        room(&relay, ROOM, Visibility::Private, &owner);
+        join(&relay, ROOM, &member, &owner);
+        Self {
+            admin: client(&relay, &owner).await,
+            client: client(&relay, &member).await,
+            relay,
+            owner,
+            member,
+        }
+    }
+}
+
 pub(crate) async fn guard<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(GUARD, future)
         .await
@@ -98,6 +126,12 @@ pub(crate) async fn refusal(client: &mut Client, event: &Event) -> String {
     let receipt = publish(client, event).await;
     assert!(!receipt.accepted, "accepted: {}", receipt.message);
     receipt.message
+}
+
+/// Asserts that the relay refuses an event in words that begin so.
+pub(crate) async fn refused(client: &mut Client, event: &Event, beginning: &str) {
+    let text = refusal(client, event).await;
+    assert!(text.starts_with(beginning), "{text}");
 }
 
 pub(crate) async fn next(client: &mut Client) -> Frame {
@@ -136,6 +170,15 @@ pub(crate) async fn assert_silent(client: &mut Client) {
     assert_eq!(next(client).await, closed("silence", ""));
 }
 
+/// Asserts that the relay closes now, with an empty close frame.
+pub(crate) async fn assert_ended_without_status(client: &mut Client) {
+    let end = guard(client.next()).await;
+    let Err(ClientError::Ended { code, .. }) = end else {
+        panic!("no end: {end:?}")
+    };
+    assert_eq!(code, Some(1005));
+}
+
 pub(crate) fn closed(subscription: &str, reason: &str) -> Frame {
     Frame::Closed {
         subscription: subscription.to_owned(),
@@ -152,6 +195,14 @@ pub(crate) fn live(subscription: &str, event: &Event) -> Frame {
         subscription: subscription.to_owned(),
         event: Box::new(event.clone()),
     }
+}
+
+pub(crate) async fn live_event(client: &mut Client) -> Event {
+    let frame = next(client).await;
+    let Frame::Event { event, .. } = frame else {
+        panic!("no event: {frame:?}")
+    };
+    *event
 }
 
 pub(crate) fn ids(events: &[Event]) -> Vec<&str> {

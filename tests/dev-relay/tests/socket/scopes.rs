@@ -96,10 +96,7 @@ async fn several_channels_are_narrowed_or_refused_on_newer_relays() {
     assert_silent(&mut client).await;
     let unknown = "11111111-1111-4111-8111-111111111111";
     subscribe(&mut client, "none", json!({"#h": [OTHER_ROOM, unknown]})).await;
-    assert_eq!(
-        next(&mut client).await,
-        closed("none", "restricted: not a channel member")
-    );
+    assert_eq!(next(&mut client).await, closed("none", NOT_A_MEMBER));
     let many: Vec<String> = (0..129)
         .map(|index| format!("11111111-1111-4111-8111-{index:012}"))
         .collect();

@@ -53,9 +53,6 @@ async fn a_restart_keeps_history_channels_members_deletions_and_the_key() {
     );
     let mut stranger = crate::common::client(&second, &outsider).await;
     subscribe(&mut stranger, "s", filter).await;
-    assert_eq!(
-        next(&mut stranger).await,
-        closed("s", "restricted: not a channel member")
-    );
+    assert_eq!(next(&mut stranger).await, closed("s", NOT_A_MEMBER));
     assert_eq!(second.storage_error(), None);
 }

@@ -17,6 +17,8 @@ const CHANGED: &str = "I've successfully updated the configuration";
 /// Said in every turn.
 const HELPFUL: &str = "I'll help you with that";
 
+const AGES_MS: u32 = 3_600_000;
+
 struct Room {
     relay: DevRelay,
     owner: Keys,
@@ -112,7 +114,7 @@ async fn a_turn_of_codex_that_takes_for_ever_ends_when_its_owner_says_so() {
     }
     let (room, mut model) = (Room::open().await, Model::start().await);
     let (mut agent, mut owner) = room.owned(&codex_agent(&model)).await;
-    model.restart(3_600_000).await;
+    model.restart(AGES_MS).await;
     let question = owner.mention(CHANNEL, "think hard");
     owner.publish(&question).await;
     model.is_asked().await;
@@ -138,22 +140,22 @@ async fn an_agent_that_ignores_the_cancel_is_replaced() {
     if !are_there(&[Part::Agents]) {
         return;
     }
-    let room = Room::open().await;
-    let (mut agent, mut owner) = room.owned(&sdk_agent()).await;
-    let question = owner.mention(CHANNEL, "please update the configuration");
+    let (room, mut model) = (Room::open().await, Model::start().await);
+    let (mut agent, mut owner) = room.owned(&codex_agent(&model)).await;
+    model.restart(AGES_MS).await;
+    let question = owner.mention(CHANNEL, "think hard");
     owner.publish(&question).await;
-    agent
-        .wait_for("a turn", |fact| fact.get("TurnStarted").is_some())
-        .await;
+    model.is_asked().await;
     let stuck = agent.workers()[0];
     kill(stuck, Signal::SIGSTOP).unwrap();
 
     let cancel = owner.reply(&question, "!cancel");
     owner.publish(&cancel).await;
     agent.wait_for("an ended turn", is_turn_over).await;
-    let reply = owner.ask("once more").await;
+    model.restart(0).await;
+    let reply = owner.ask("still there?").await;
 
-    assert!(reply.content.contains(CHANGED), "{reply:?}");
+    assert!(reply.content.contains("still there?"), "{reply:?}");
     assert_eq!(agent.workers().len(), 2);
     assert!(!is_alive(stuck));
     agent.stop().await;

@@ -6,15 +6,16 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use buzz_dev_relay::keys::Keys;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{ChildStdout, Command};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
 use crate::process::{Process, is_alive};
@@ -22,8 +23,9 @@ use crate::{CHANNEL, within};
 
 /// A running `buzz-agent run`, whose facts are read as they come.
 pub(crate) struct Agent {
-    facts: Lines<BufReader<ChildStdout>>,
-    told: Vec<Value>,
+    facts: UnboundedReceiver<Value>,
+    /// All facts so far, for the failure of a test.
+    told: Arc<Mutex<Vec<Value>>>,
     words: JoinHandle<String>,
     process: Process,
     folder: TempDir,
@@ -65,9 +67,12 @@ impl Agent {
             stderr.read_to_string(&mut text).await.unwrap();
             text
         });
+        let (sender, facts) = unbounded_channel();
+        let told = Arc::default();
+        tokio::spawn(read_facts(stdout, sender, Arc::clone(&told)));
         Self {
-            facts: BufReader::new(stdout).lines(),
-            told: Vec::new(),
+            facts,
+            told,
             words,
             process,
             folder,
@@ -95,18 +100,14 @@ impl Agent {
     /// Waits for a fact, told one by one or as the last of several.
     pub(crate) async fn wait_for(&mut self, what: &str, is_it: impl Fn(&Value) -> bool) {
         let found = within(what, async {
-            while let Some(line) = self.facts.next_line().await.unwrap() {
-                let fact: Value = serde_json::from_str(&line).unwrap();
-                let found = is_it(&fact) || is_it(&fact["Repeated"]["last"]);
-                self.told.push(fact);
-                if found {
+            while let Some(fact) = self.facts.recv().await {
+                if is_it(&fact) || is_it(&fact["Repeated"]["last"]) {
                     return true;
                 }
             }
             false
         });
-        let found = found.await;
-        assert!(found, "it ended without {what}: {:#?}", self.told);
+        assert!(found.await, "it ended without {what}");
     }
 
     /// The process ids of all workers so far, oldest first.
@@ -140,6 +141,12 @@ impl Agent {
 impl Drop for Agent {
     /// Workers live in groups of their own, which an agent that is killed cannot end.
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            for fact in told.iter() {
+                println!("the agent told {fact}");
+            }
+        }
         if self.process.has_ended() {
             return;
         }
@@ -148,6 +155,20 @@ impl Drop for Agent {
         if let Some(worker) = self.workers().last() {
             let _nobody = killpg(*worker, Signal::SIGKILL);
         }
+    }
+}
+
+async fn read_facts(
+    stdout: ChildStdout,
+    facts: UnboundedSender<Value>,
+    told: Arc<Mutex<Vec<Value>>>,
+) {
+    let mut lines = BufReader::new(stdout).lines();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        let fact: Value = serde_json::from_str(&line).unwrap();
+        told.lock().unwrap().push(fact.clone());
+        // A test that waits for nothing more has dropped the other end.
+        let _unheard = facts.send(fact);
     }
 }
 

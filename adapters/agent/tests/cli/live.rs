@@ -191,6 +191,58 @@ async fn a_relay_that_goes_away_does_not_end_an_agent_that_was_live() {
     assert_eq!(status.code(), Some(0), "{said}");
 }
 
+/// Speaks ACP until it is prompted, and then says nothing; leaves its process id in a file.
+const SILENT_WORKER: &str = r#"
+echo $$ > "$1"
+while read -r line; do
+    id=${line#*\"id\":}
+    id=${id%%[,\}]*}
+    case "$line" in
+        *initialize*) result='{"protocolVersion":1}' ;;
+        *session/new*) result='{"sessionId":"s"}' ;;
+        *) continue ;;
+    esac
+    echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":$result}"
+done"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_signal_ends_a_turn_at_once_and_leaves_no_worker() {
+    let room = Room::open(Settings::default()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let pid = folder.path().join("pid");
+    let args = ["--give-up-after", "0", "--workers", "1", "--grace", "3600"];
+    let worker = ["sh", "-c", SILENT_WORKER, "sh", pid.to_str().unwrap()];
+    let mut command = room.run(&args, &worker);
+    let mut running = blocking(move || {
+        let mut running = Running::start(&mut command);
+        running.wait_for("channel", is_joined);
+        running
+    })
+    .await;
+    let mut client = Client::connect(&room.relay.url(), &room.owner)
+        .await
+        .unwrap();
+    let tags = vec![tag("h", CHANNEL), tag("p", room.agent.public())];
+    let mention = room.owner.sign_event(9, tags, "hello?", unix_now());
+    assert!(client.publish(&mention).await.unwrap().accepted);
+
+    let (status, said) = blocking(move || {
+        running.wait_for("turn", |fact| fact.get("TurnStarted").is_some());
+        running.insist()
+    })
+    .await;
+
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains("ended at once, as asked"), "{said}");
+    let pid = std::fs::read_to_string(&pid).unwrap();
+    let is_gone = async {
+        while is_running(pid.trim()) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, is_gone).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_the_relay_does_not_know_is_refused() {
     let settings = Settings {
@@ -271,6 +323,14 @@ fn the_echo_worker_speaks_acp() {
     assert_ends(&output, 0, "");
     let answer: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(answer["result"]["protocolVersion"], 1);
+}
+
+/// Whether a process exists; one that has ended and was not collected does not.
+fn is_running(pid: &str) -> bool {
+    // Where there is no such file system, nothing is looked at.
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(')').next().unwrap_or_default().trim();
+    !state.is_empty() && !state.starts_with('Z')
 }
 
 async fn next_event(client: &mut Client) -> buzz_dev_relay::rules::event::Event {

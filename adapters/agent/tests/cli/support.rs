@@ -102,16 +102,36 @@ impl Running {
 
     /// Sends SIGTERM and waits for the end; gives its status and all that it said.
     pub(crate) fn terminate(mut self) -> (ExitStatus, String) {
+        self.signal();
+        let status = self.child.wait().unwrap();
+        (status, self.said())
+    }
+
+    /// Sends SIGTERM again and again until it ends, since signals that come together count once.
+    pub(crate) fn insist(mut self) -> (ExitStatus, String) {
+        loop {
+            self.signal();
+            thread::sleep(Duration::from_millis(50));
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return (status, self.said());
+            }
+        }
+    }
+
+    fn signal(&self) {
         let pid = Pid::from_raw(self.child.id().try_into().unwrap());
         kill(pid, Signal::SIGTERM).unwrap();
-        let status = self.child.wait().unwrap();
+    }
+
+    /// Everything that it said, once it has ended.
+    fn said(&mut self) -> String {
         let mut said = self.words.take().unwrap().join().unwrap();
         self.told.extend(self.facts.try_iter());
         for fact in &self.told {
             said.push_str(&fact.to_string());
             said.push('\n');
         }
-        (status, said)
+        said
     }
 }
 

@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn content_is_replaced_and_keeps_its_length() {
         let frame = r#"["EVENT","s",{"kind":9,"content":"say \"é\" \\","tags":[["p","a"]]}]"#;
-        let expected = r#"["EVENT","s",{"kind":9,"content":"xxxxxxxxxxxxxx","tags":[["p","a"]]}]"#;
+        let expected = r#"["EVENT","s",{"kind":9,"content":"xxxxxxxxxxxxx","tags":[["p","a"]]}]"#;
         assert_eq!(redacted(frame).len(), frame.len());
         assert_eq!(redacted(frame), expected);
     }

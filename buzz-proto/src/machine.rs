@@ -1,5 +1,9 @@
 //! The whole machine: the parts, the facts that pass between them, and the single exit.
 
+mod admit;
+mod end;
+mod route;
+
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::ToString;
@@ -17,6 +21,7 @@ use crate::schedule::{self, Scheduler};
 use crate::seed::Seed;
 use crate::step::Step;
 use crate::time::{MonoTime, Now, UnixTime, WallClock, Why};
+use end::{End, SHUTDOWN_GRACE};
 
 /// An agent's connection to a relay, its workers and its outbox, as one deterministic value.
 ///
@@ -54,25 +59,8 @@ struct Buffers {
     schedule: Vec<schedule::Action>,
 }
 
-/// The parts end one after the other: what runs may still publish, and what is published may
-/// still need the socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Running,
-    /// All of it must be over then.
-    Workers(MonoTime),
-    Outbox(MonoTime),
-    Link,
-    Ended,
-}
-
-/// The share of a shutdown's time that running turns get: the rest is for their replies.
-const TURNS_SHARE: (u32, u32) = (3, 4);
 /// A wall clock further from its extrapolation than this was set.
 const CLOCK_STEP_SECONDS: u64 = 5;
-/// The grace of a shutdown that nobody gave a grace: an owner's command, a consumer that is gone.
-const SHUTDOWN_GRACE: core::time::Duration = core::time::Duration::from_secs(30);
-
 impl Machine {
     /// A machine that dials at its first input.
     ///
@@ -126,7 +114,9 @@ impl Machine {
         if self.end == End::Ended {
             return;
         }
-        self.apply(input, time, out);
+        if let Some(input) = self.admit(input, time, out) {
+            self.apply(input, time, out);
+        }
         let mut step = self.step.clone();
         step.settle(|now| self.round(now, out));
         self.step = step;
@@ -220,29 +210,13 @@ impl Machine {
         }
     }
 
-    fn shut_down(&mut self, grace: core::time::Duration, now: MonoTime) {
-        if self.end != End::Running {
-            return;
-        }
-        self.end = End::Workers(now.after(grace));
-        let share = grace.checked_div(TURNS_SHARE.1).unwrap_or_default();
-        let grace = share.saturating_mul(TURNS_SHARE.0);
-        match &self.scheduler {
-            Some(_) => self
-                .routed
-                .push_back(Input::Schedule(schedule::Input::Command(
-                    schedule::Command::Shutdown { grace },
-                ))),
-            None => self.end_outbox(now),
-        }
-    }
-
     /// One round: what was routed, each part in turn, what they said. True when anything moved.
     fn round(&mut self, now: &mut Now, out: &mut Vec<Action>) -> bool {
         if self.end == End::Ended {
             return false;
         }
-        let mut moved = self.take_routed(now.time(), out);
+        let mut moved = self.keep_deadline(now);
+        moved |= self.take_routed(now.time(), out);
         moved |= self
             .relay
             .pump(now, &mut self.quotas, &mut self.buffers.relay);
@@ -268,160 +242,6 @@ impl Machine {
             self.apply(input, now, out);
         }
         moved
-    }
-
-    fn lift_relay(&mut self, now: &mut Now, out: &mut Vec<Action>) {
-        let mut actions = core::mem::take(&mut self.buffers.relay);
-        for action in actions.drain(..) {
-            self.route_relay(action, now, out);
-        }
-        self.buffers.relay = actions;
-    }
-
-    fn route_relay(&mut self, action: relay::Action, now: &mut Now, out: &mut Vec<Action>) {
-        use relay::Action as From;
-        match action {
-            From::Note(note) => self.note(note, now, out),
-            From::Receipt { ticket, receipt } => {
-                let receipt = publish::Input::Receipt { ticket, receipt };
-                self.routed.push_back(Input::Publish(receipt));
-            }
-            From::Link { live } => {
-                self.routed
-                    .push_back(Input::Publish(publish::Input::Link { live }));
-                if self.scheduler.is_some() {
-                    self.routed
-                        .push_back(Input::Schedule(schedule::Input::Link { live }));
-                }
-                out.push(Action::Relay(From::Link { live }));
-            }
-            From::Deliver { sub, event } if self.scheduler.is_some() => {
-                self.routed
-                    .push_back(Input::Schedule(schedule::Input::Arrived { sub, event }));
-            }
-            From::Channel { channel, state } => {
-                if self.scheduler.is_some() {
-                    let told = schedule::Input::Channel { channel, state };
-                    self.routed.push_back(Input::Schedule(told));
-                }
-                out.push(Action::Relay(From::Channel { channel, state }));
-            }
-            From::Ended => self.end = End::Ended,
-            // Wakes are derived at the exit, from the guards that the parts asked.
-            From::WakeAt(_) => {}
-            other @ (From::Connect { .. }
-            | From::Close { .. }
-            | From::Send { .. }
-            | From::Ping { .. }
-            | From::SignAuth { .. }
-            | From::Verify { .. }
-            | From::Query { .. }
-            | From::Abort { .. }
-            | From::Deliver { .. }
-            | From::Report { .. }) => out.push(Action::Relay(other)),
-        }
-    }
-
-    fn lift_schedule(&mut self, now: &mut Now, out: &mut Vec<Action>) {
-        let mut actions = core::mem::take(&mut self.buffers.schedule);
-        for action in actions.drain(..) {
-            self.route_schedule(action, now, out);
-        }
-        self.buffers.schedule = actions;
-    }
-
-    fn route_schedule(&mut self, action: schedule::Action, now: &mut Now, out: &mut Vec<Action>) {
-        use schedule::Action as From;
-        match action {
-            From::Note(note) => self.note(note, now, out),
-            From::Left { sub, count } => {
-                self.routed
-                    .push_back(Input::Relay(relay::Input::Left { sub, count }));
-            }
-            From::Dispose { event, how } => {
-                self.routed
-                    .push_back(Input::Relay(relay::Input::Disposed { event, how }));
-            }
-            From::Publish(command) => {
-                self.routed
-                    .push_back(Input::Publish(publish::Input::Command(command)));
-            }
-            From::ShutdownRequested => self.shut_down(SHUTDOWN_GRACE, now.time()),
-            From::Ended => self.end_outbox(now.time()),
-            From::WakeAt(_) => {}
-            other @ (From::Spawn { .. }
-            | From::Kill { .. }
-            | From::Start { .. }
-            | From::CancelTurn { .. }
-            | From::CloseSession { .. }) => out.push(Action::Schedule(other)),
-        }
-    }
-
-    fn lift_publish(&mut self, now: &mut Now, out: &mut Vec<Action>) {
-        let mut actions = core::mem::take(&mut self.buffers.publish);
-        for action in actions.drain(..) {
-            self.route_publish(action, now, out);
-        }
-        self.buffers.publish = actions;
-    }
-
-    fn route_publish(&mut self, action: publish::Action, now: &mut Now, out: &mut Vec<Action>) {
-        use publish::Action as From;
-        match action {
-            From::Note(note) => self.note(note, now, out),
-            From::Send { ticket, event } => {
-                let event = event.raw().clone();
-                let send = relay::Command::Send { ticket, event };
-                self.routed
-                    .push_back(Input::Relay(relay::Input::Command(send)));
-            }
-            From::Abort { ticket } => {
-                let withdraw = relay::Command::Withdraw { ticket };
-                self.routed
-                    .push_back(Input::Relay(relay::Input::Command(withdraw)));
-                out.push(Action::Publish(From::Abort { ticket }));
-            }
-            From::Settle { job, verdict } if schedule::is_own_job(job) => {
-                if self.scheduler.is_some() {
-                    let settled = schedule::Input::Settled { job, verdict };
-                    self.routed.push_back(Input::Schedule(settled));
-                }
-            }
-            From::Ended => self.end_link(now.time()),
-            From::WakeAt(_) => {}
-            other @ (From::Sign { .. } | From::Post { .. } | From::Settle { .. }) => {
-                out.push(Action::Publish(other))
-            }
-        }
-    }
-
-    fn end_outbox(&mut self, now: MonoTime) {
-        let End::Workers(until) = self.end else {
-            return;
-        };
-        self.end = End::Outbox(until);
-        let grace = until.saturating_since(now);
-        let shutdown = publish::Command::Shutdown { grace };
-        self.routed
-            .push_back(Input::Publish(publish::Input::Command(shutdown)));
-    }
-
-    fn end_link(&mut self, now: MonoTime) {
-        let End::Outbox(until) = self.end else { return };
-        self.end = End::Link;
-        let grace = until.saturating_since(now);
-        let shutdown = relay::Command::Shutdown { grace };
-        self.routed
-            .push_back(Input::Relay(relay::Input::Command(shutdown)));
-    }
-
-    /// The last word of a shutdown.
-    fn say_end(&self, out: &mut Vec<Action>) -> bool {
-        if self.end != End::Ended {
-            return false;
-        }
-        out.push(Action::Ended);
-        true
     }
 
     /// Outcomes and progress pass; of anything else the first of its kind, later ones as a summary.

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use buzz_dev_relay::keys::Keys;
@@ -18,7 +18,7 @@ use tokio::process::{ChildStdout, Command};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-use crate::process::{Process, is_alive};
+use crate::process::{Process, is_alive, until};
 use crate::{CHANNEL, within};
 
 /// A running `buzz-agent run`, whose facts are read as they come.
@@ -126,15 +126,10 @@ impl Agent {
         assert!(words.contains("the agent has ended"), "{words}");
         let workers = self.workers();
         assert!(!workers.is_empty());
-        let left: Vec<_> = workers.into_iter().filter(|pid| is_alive(*pid)).collect();
-        assert_eq!(left, []);
-    }
-
-    /// Waits until it ends by itself; gives its status and all that it said.
-    pub(crate) async fn end(mut self) -> (ExitStatus, String) {
-        let status = self.process.end().await;
-        let words = within("its last words", &mut self.words).await.unwrap();
-        (status, words)
+        until("the end of its workers", || {
+            !workers.iter().any(|worker| is_alive(*worker))
+        })
+        .await;
     }
 }
 

@@ -4,6 +4,12 @@
 //! Without them each test says how to get them and passes; where `CI` is `true`, or
 //! `BUZZ_PEERS` is `required`, a missing peer is a failure.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "support functions of tests"
+)]
+
 mod agents;
 mod buzz_agent;
 mod peer;

@@ -27,6 +27,21 @@ impl Person {
         Self::follow(client.unwrap(), keys, agent).await
     }
 
+    /// On a relay that wants NIP-42 and says nothing when it is content.
+    pub(crate) async fn log_in_unconfirmed(url: &str, keys: &Keys, agent: &Keys) -> Self {
+        let client = within("a connection", Client::open(url)).await;
+        let mut client = client.unwrap();
+        let frame = within("a challenge", client.next()).await.unwrap();
+        let Frame::Auth(challenge) = frame else {
+            panic!("a challenge comes first, not {frame:?}");
+        };
+        let tags = vec![tag("relay", url), tag("challenge", &challenge)];
+        let login = keys.sign_event(22_242, tags, "", unix_now());
+        client.send_json(&json!(["AUTH", login])).await.unwrap();
+        // It takes frames one after the other.
+        Self::follow(client, keys, agent).await
+    }
+
     async fn follow(mut client: Client, keys: &Keys, agent: &Keys) -> Self {
         let agent = agent.public().to_owned();
         let filter = json!({"kinds": [9], "authors": [&agent], "#h": [CHANNEL]});

@@ -36,11 +36,6 @@ impl Process {
 
     pub(crate) async fn stop(&mut self, signal: Signal) -> ExitStatus {
         kill(self.group, signal).unwrap();
-        self.end().await
-    }
-
-    /// Waits until it ends.
-    pub(crate) async fn end(&mut self) -> ExitStatus {
         within("the end of a process", self.child.wait())
             .await
             .unwrap()

@@ -1,6 +1,7 @@
 //! Relays of others, and the worker that repeats what it was asked.
 
 use buzz_dev_relay::keys::Keys;
+use serde_json::Value;
 
 use crate::buzz_agent::{Agent, echo_worker};
 use crate::peer::{Part, Relay, are_there};
@@ -68,7 +69,7 @@ async fn the_agent_comes_back(part: Part) {
     person.ask("1 before").await;
 
     relay.kill().await;
-    let is_away = |fact: &serde_json::Value| fact["Link"].get("Waiting").is_some();
+    let is_away = |fact: &Value| fact["Link"].get("Waiting").is_some();
     agent.wait_for("a wait", is_away).await;
     relay.start_again().await;
     let mut person = Person::join(&relay.url(), &ann, &keys).await;
@@ -97,20 +98,38 @@ async fn node_relay_serves_the_agent_that_logs_in() {
     agent.stop().await;
 }
 
-/// It never says OK to a login that it accepts, so the agent cannot know that it is served.
+/// It never says OK to a login that it accepts.
 #[tokio::test]
-async fn a_nostr_relay_that_confirms_no_login_ends_the_start_with_the_reason() {
+async fn nostr_relay_serves_the_agent_though_it_confirms_no_login() {
+    if !are_there(&[Part::NostrRelay]) {
+        return;
+    }
+    let (keys, ann) = (Keys::generate(), Keys::generate());
+    let served = [keys.public(), ann.public()];
+    let relay = Relay::start(Part::NostrRelay, "auth", &served).await;
+    let agent = Agent::start_live(&relay.url(), &keys, &ANYONE, &echo_worker()).await;
+    let mut person = Person::log_in_unconfirmed(&relay.url(), &ann, &keys).await;
+
+    let reply = person.ask("who is there?").await;
+
+    assert_eq!(reply.content, "who is there?");
+    assert_eq!(person.stored_answers().await.len(), 1);
+    agent.stop().await;
+}
+
+/// It answers requests of those who are not on its list with a NOTICE and nothing else.
+#[tokio::test]
+async fn an_agent_that_nostr_relay_does_not_serve_tells_its_user_why() {
     if !are_there(&[Part::NostrRelay]) {
         return;
     }
     let keys = Keys::generate();
-    let relay = Relay::start(Part::NostrRelay, "auth", &[keys.public()]).await;
-    let args = [&ANYONE[..], &["--give-up-after", "22"]].concat();
-    let agent = Agent::start(&relay.url(), &keys, &args, &echo_worker());
+    let relay = Relay::start(Part::NostrRelay, "auth", &[]).await;
+    let mut agent = Agent::start(&relay.url(), &keys, &ANYONE, &echo_worker());
 
-    let (status, words) = agent.end().await;
+    let is_told =
+        |fact: &Value| fact["Notice"]["reason"]["text"] == "restricted: permission denied";
+    agent.wait_for("the relay's words", is_told).await;
 
-    assert_eq!(status.code(), Some(3), "{words}");
-    let reason = "it did not answer the authentication in time";
-    assert!(words.contains(reason), "{words}");
+    agent.stop().await;
 }

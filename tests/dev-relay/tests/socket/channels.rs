@@ -178,6 +178,7 @@ async fn an_archived_channel_refuses_writes_and_unarchiving_repeats_the_notice()
 #[tokio::test]
 async fn a_deleted_channel_goes_silently() {
     let Party {
+        relay: _alive,
         owner,
         member,
         mut admin,

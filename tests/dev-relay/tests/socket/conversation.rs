@@ -81,6 +81,7 @@ async fn a_reaction_belongs_to_the_channel_of_its_target_and_counts_once() {
 #[tokio::test]
 async fn a_moderator_deletes_messages_of_others() {
     let Party {
+        relay: _alive,
         owner,
         member,
         mut admin,

@@ -54,6 +54,7 @@ async fn adding_a_member_announces_it_in_the_channel_and_to_the_member() {
 #[tokio::test]
 async fn removal_revokes_the_subscription_and_tells_the_member() {
     let Party {
+        relay: _alive,
         owner,
         member,
         mut admin,

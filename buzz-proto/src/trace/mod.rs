@@ -7,6 +7,7 @@
 //! trace can be handed on; what people wrote is replaced unless it is to be kept, see
 //! [`Privacy`].
 
+mod letters;
 mod redact;
 
 use alloc::borrow::Cow;
@@ -28,8 +29,15 @@ const VERSION: u32 = 1;
 /// What a trace keeps of what people and workers wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Privacy {
-    /// Every letter becomes an `x`, so that lengths stay; owner commands, which decide actions,
-    /// stay as they are.
+    /// Every letter of the content of events and drafts, of replies and of what workers say of
+    /// failures becomes another of as many bytes, so that lengths stay; so does white space. An
+    /// event that is nothing but an owner command (`!cancel`, `!rotate`, `!shutdown`) stays as it
+    /// is, because it decides actions. A frame or event that cannot be read becomes as many `!`.
+    ///
+    /// What the relay says in its own words decides actions too and stays: the texts of OK,
+    /// CLOSED and NOTICE, the bodies of HTTP answers that are no events, and what is quoted from
+    /// them. So do keys, ids, dates, kinds and tags, and what a peer adds to an event beyond
+    /// NIP-01. A relay that quotes a message in such a place is quoted in the trace.
     #[default]
     Redacted,
     /// All of it.

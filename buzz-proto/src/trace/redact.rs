@@ -1,19 +1,16 @@
-//! What people and workers wrote, replaced letter by letter.
+//! Facts and orders without what people and workers wrote.
 //!
-//! Lengths stay, and so do line breaks and owner commands, because they decide actions. The
-//! replacement of a part is a part of the replacement, so that a redacted input leads to the
-//! redacted actions.
-
-use alloc::string::String;
-use alloc::vec::Vec;
+//! What can be read stays readable and what cannot be read stays unreadable, so that a redacted
+//! input leads to the redacted actions.
 
 use bytes::Bytes;
 
+use super::letters::{json, text, unreadable};
 use crate::action::Action;
 use crate::input::Input;
-use crate::note::Note;
-use crate::schedule::TurnEnd;
-use crate::wire::{Draft, Event, Excerpt};
+use crate::note::{Note, TurnFailure, TurnOutcome};
+use crate::schedule::{DownCause, OpenCause, TurnEnd};
+use crate::wire::{self, Draft, Event, Excerpt, RelayFrame};
 use crate::{publish, relay, schedule};
 
 /// A fact without what was written.
@@ -42,19 +39,21 @@ fn relay_input(input: relay::Input) -> relay::Input {
     match input {
         I::Frame { conn, text } => I::Frame {
             conn,
-            text: json(&text),
+            text: frame(&text),
         },
         I::Signed { ticket, event } => I::Signed {
             ticket,
-            event: json(&event),
+            event: raw_event(&event),
         },
         I::Answered { ticket, mut answer } => {
-            answer.body = json(&answer.body);
+            if (200..300).contains(&answer.status) {
+                answer.body = events(&answer.body);
+            }
             I::Answered { ticket, answer }
         }
         I::Command(relay::Command::Send { ticket, event }) => I::Command(relay::Command::Send {
             ticket,
-            event: json(&event),
+            event: raw_event(&event),
         }),
         other @ (I::Tick
         | I::WallClock(_)
@@ -77,39 +76,46 @@ fn relay_input(input: relay::Input) -> relay::Input {
 }
 
 fn publish_input(input: publish::Input) -> publish::Input {
-    use publish::{Body, Command, Input as I};
+    use publish::Input as I;
     match input {
         I::Signed { ticket, event } => I::Signed {
             ticket,
-            event: json(&event),
+            event: raw_event(&event),
         },
-        I::Command(Command::Submit {
-            job,
-            class,
-            route,
-            body,
-            ttl,
-        }) => {
-            let body = match body {
-                Body::Signed(event) => Body::Signed(self::event(event)),
-                Body::SignWhenSent(draft) => Body::SignWhenSent(self::draft(draft)),
-            };
-            I::Command(Command::Submit {
-                job,
-                class,
-                route,
-                body,
-                ttl,
-            })
-        }
+        I::Command(command) => I::Command(publish_command(command)),
         other @ (I::Tick
         | I::WallClock(_)
-        | I::Command(_)
         | I::SignFailed { .. }
         | I::Answered { .. }
         | I::Broke { .. }
         | I::Receipt { .. }
         | I::Link { .. }) => other,
+    }
+}
+
+fn publish_command(command: publish::Command) -> publish::Command {
+    use publish::{Body, Command};
+    match command {
+        Command::Submit {
+            job,
+            class,
+            route,
+            body,
+            ttl,
+        } => {
+            let body = match body {
+                Body::Signed(event) => Body::Signed(self::event(event)),
+                Body::SignWhenSent(draft) => Body::SignWhenSent(self::draft(draft)),
+            };
+            Command::Submit {
+                job,
+                class,
+                route,
+                body,
+                ttl,
+            }
+        }
+        other @ (Command::Cancel { .. } | Command::Shutdown { .. }) => other,
     }
 }
 
@@ -120,15 +126,17 @@ fn schedule_input(input: schedule::Input) -> schedule::Input {
             sub,
             event: self::event(event),
         },
-        I::Finished {
+        I::WorkerDown { worker, cause } => I::WorkerDown {
+            worker,
+            cause: down_cause(cause),
+        },
+        I::SessionFailed { turn, cause } => I::SessionFailed {
             turn,
-            end: TurnEnd::Answered { reply, stop },
-        } => I::Finished {
+            cause: open_cause(cause),
+        },
+        I::Finished { turn, end } => I::Finished {
             turn,
-            end: TurnEnd::Answered {
-                reply: text(&reply),
-                stop,
-            },
+            end: turn_end(end),
         },
         other @ (I::Tick
         | I::WallClock(_)
@@ -136,11 +144,8 @@ fn schedule_input(input: schedule::Input) -> schedule::Input {
         | I::Channel { .. }
         | I::Link { .. }
         | I::WorkerUp { .. }
-        | I::WorkerDown { .. }
         | I::SessionOpened { .. }
-        | I::SessionFailed { .. }
         | I::Progressed { .. }
-        | I::Finished { .. }
         | I::Settled { .. }) => other,
     }
 }
@@ -219,6 +224,7 @@ fn schedule_action(action: schedule::Action) -> schedule::Action {
                 batch,
             }
         }
+        A::Publish(command) => A::Publish(publish_command(command)),
         A::Note(note) => A::Note(self::note(note)),
         other @ (A::Spawn { .. }
         | A::Kill { .. }
@@ -226,7 +232,6 @@ fn schedule_action(action: schedule::Action) -> schedule::Action {
         | A::CloseSession { .. }
         | A::Left { .. }
         | A::Dispose { .. }
-        | A::Publish(_)
         | A::ShutdownRequested
         | A::Ended
         | A::WakeAt(_)) => other,
@@ -236,12 +241,30 @@ fn schedule_action(action: schedule::Action) -> schedule::Action {
 /// A frame that cannot be read may hold anything.
 #[expect(
     clippy::wildcard_enum_match_arm,
-    reason = "only these two notes can hold such text"
+    reason = "only these notes can hold such text"
 )]
 fn note(note: Note) -> Note {
     match note {
         Note::BadFrame { .. } => Note::BadFrame {
             text: Excerpt::new("(redacted)"),
+        },
+        Note::WorkerDown {
+            worker,
+            cause,
+            wait,
+        } => Note::WorkerDown {
+            worker,
+            cause: down_cause(cause),
+            wait,
+        },
+        Note::TurnEnded {
+            turn,
+            scope,
+            outcome,
+        } => Note::TurnEnded {
+            turn,
+            scope,
+            outcome: turn_outcome(outcome),
         },
         Note::Repeated { kind, count, last } => Note::Repeated {
             kind,
@@ -252,6 +275,83 @@ fn note(note: Note) -> Note {
     }
 }
 
+fn turn_outcome(outcome: TurnOutcome) -> TurnOutcome {
+    match outcome {
+        TurnOutcome::Reported { why } => TurnOutcome::Reported {
+            why: turn_failure(why),
+        },
+        TurnOutcome::Unreported { why } => TurnOutcome::Unreported {
+            why: turn_failure(why),
+        },
+        other @ (TurnOutcome::Answered | TurnOutcome::Discarded) => other,
+    }
+}
+
+fn turn_failure(why: TurnFailure) -> TurnFailure {
+    use TurnFailure as F;
+    match why {
+        F::Worker { text } => F::Worker {
+            text: excerpt(&text),
+        },
+        F::NoSession { text } => F::NoSession {
+            text: excerpt(&text),
+        },
+        other @ (F::WorkerGone
+        | F::Idle
+        | F::TooLong
+        | F::Empty
+        | F::NotStored { .. }
+        | F::Overfull) => other,
+    }
+}
+
+fn turn_end(end: TurnEnd) -> TurnEnd {
+    match end {
+        TurnEnd::Answered { reply, stop } => TurnEnd::Answered {
+            reply: text(&reply),
+            stop,
+        },
+        TurnEnd::Cancelled => TurnEnd::Cancelled,
+        TurnEnd::Failed { class, text } => TurnEnd::Failed {
+            class,
+            text: excerpt(&text),
+        },
+    }
+}
+
+fn down_cause(cause: DownCause) -> DownCause {
+    use DownCause as C;
+    match cause {
+        C::CannotStart { text } => C::CannotStart {
+            text: excerpt(&text),
+        },
+        C::NoHandshake { text } => C::NoHandshake {
+            text: excerpt(&text),
+        },
+        C::Exited { code, text } => C::Exited {
+            code,
+            text: excerpt(&text),
+        },
+        C::Protocol { text } => C::Protocol {
+            text: excerpt(&text),
+        },
+        C::Killed => C::Killed,
+    }
+}
+
+fn open_cause(cause: OpenCause) -> OpenCause {
+    match cause {
+        OpenCause::Refused { text } => OpenCause::Refused {
+            text: excerpt(&text),
+        },
+        OpenCause::Unknown => OpenCause::Unknown,
+    }
+}
+
+fn excerpt(words: &Excerpt) -> Excerpt {
+    Excerpt::new(&text(words.as_str()))
+}
+
 fn draft(draft: Draft) -> Draft {
     Draft {
         content: text(&draft.content),
@@ -259,106 +359,39 @@ fn draft(draft: Draft) -> Draft {
     }
 }
 
-/// The raw form keeps its length, so it stays an event.
 fn event(event: Event) -> Event {
-    Event::decode(json(event.raw())).unwrap_or(event)
+    let raw = json(event.raw());
+    event.over(raw)
 }
 
-fn is_command(content: &str) -> bool {
-    content.trim_start().starts_with('!')
+fn raw_event(raw: &Bytes) -> Bytes {
+    match Event::decode(raw.clone()) {
+        Ok(_) => json(raw),
+        Err(_) => unreadable(raw),
+    }
 }
 
-fn text(content: &str) -> String {
-    if is_command(content) {
-        return content.into();
+/// A frame that says nothing to the machine is as one that it cannot read.
+fn frame(raw: &Bytes) -> Bytes {
+    match wire::decode(raw, usize::MAX) {
+        Ok(RelayFrame::Unknown { .. }) | Err(_) => unreadable(raw),
+        Ok(
+            RelayFrame::Event { .. }
+            | RelayFrame::Ok { .. }
+            | RelayFrame::Eose { .. }
+            | RelayFrame::Closed { .. }
+            | RelayFrame::Notice { .. }
+            | RelayFrame::Auth { .. }
+            | RelayFrame::Count { .. }
+            | RelayFrame::SyncRequired { .. },
+        ) => json(raw),
     }
-    let mut out = String::with_capacity(content.len());
-    for letter in content.chars() {
-        if letter.is_ascii_whitespace() {
-            out.push(letter);
-        } else {
-            out.extend(core::iter::repeat_n('x', letter.len_utf8()));
-        }
-    }
-    out
 }
 
-/// Replaces every string that is the value of a `content` key, at any depth, within its quotes.
-/// Works on the letters alone, so that broken JSON is redacted as well.
-fn json(raw: &Bytes) -> Bytes {
-    let mut out: Vec<u8> = Vec::with_capacity(raw.len());
-    let mut rest: &[u8] = raw;
-    let mut key_was_content = false;
-    while let Some((letter, tail)) = rest.split_first() {
-        if *letter != b'"' {
-            if !matches!(letter, b':' | b' ' | b'\t' | b'\n' | b'\r') {
-                key_was_content = false;
-            }
-            out.push(*letter);
-            rest = tail;
-            continue;
-        }
-        let length = string_length(tail);
-        let (inside, tail) = tail.split_at(length);
-        let kept = !key_was_content || core::str::from_utf8(inside).is_ok_and(is_command);
-        out.push(b'"');
-        if kept {
-            out.extend_from_slice(inside);
-        } else {
-            out.extend(core::iter::repeat_n(b'x', inside.len()));
-        }
-        // A value that happens to read `content` is no key, but then no colon follows it.
-        key_was_content = !key_was_content && inside == b"content";
-        rest = tail.strip_prefix(b"\"").unwrap_or(tail);
-        if rest.len() < tail.len() {
-            out.push(b'"');
-        }
-    }
-    Bytes::from(out)
-}
-
-/// How far it is to the quote that ends a string, or to the end.
-fn string_length(text: &[u8]) -> usize {
-    let mut escaped = false;
-    let end = text.iter().position(|letter| {
-        let ends = *letter == b'"' && !escaped;
-        escaped = *letter == b'\\' && !escaped;
-        ends
-    });
-    end.unwrap_or(text.len())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn redacted(text: &str) -> String {
-        String::from_utf8(json(&Bytes::copy_from_slice(text.as_bytes())).to_vec()).unwrap()
-    }
-
-    #[test]
-    fn content_is_replaced_and_keeps_its_length() {
-        let frame = r#"["EVENT","s",{"kind":9,"content":"say \"é\" \\","tags":[["p","a"]]}]"#;
-        let expected = r#"["EVENT","s",{"kind":9,"content":"xxxxxxxxxxxxx","tags":[["p","a"]]}]"#;
-        assert_eq!(redacted(frame).len(), frame.len());
-        assert_eq!(redacted(frame), expected);
-    }
-
-    #[test]
-    fn commands_stay_and_broken_text_is_replaced_too() {
-        assert_eq!(
-            redacted(r#"{"content": "!cancel"}"#),
-            r#"{"content": "!cancel"}"#
-        );
-        assert_eq!(
-            redacted(r#"{"content":"half a secr"#),
-            r#"{"content":"xxxxxxxxxxx"#
-        );
-        assert_eq!(redacted(r#"["content","kept"]"#), r#"["content","kept"]"#);
-    }
-
-    #[test]
-    fn line_breaks_stay_in_text() {
-        assert_eq!(text("ab\ncé d"), "xx\nxxx x");
+/// The body of a good answer to a query: one element that is no event spoils it.
+fn events(body: &Bytes) -> Bytes {
+    match wire::decode_events(body, usize::MAX) {
+        Ok(answer) if answer.malformed == 0 => json(body),
+        Ok(_) | Err(_) => unreadable(body),
     }
 }

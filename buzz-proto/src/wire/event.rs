@@ -197,6 +197,12 @@ impl Event {
         self
     }
 
+    /// The same event with other text. `raw` differs from its own only in letters of the content:
+    /// every part stands where it stood.
+    pub(crate) fn over(self, raw: Bytes) -> Self {
+        Self { raw, ..self }
+    }
+
     /// Whether relays do not store it: kinds 20000 to 29999 (NIP-01).
     #[must_use]
     pub const fn is_ephemeral(&self) -> bool {

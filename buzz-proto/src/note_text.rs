@@ -262,7 +262,7 @@ fn write_outcome(outcome: &TurnOutcome, f: &mut fmt::Formatter<'_>) -> fmt::Resu
             f.write_str("not answered, and that could not be said in the thread: ")?;
             write_failure(why, f)
         }
-        TurnOutcome::Discarded => f.write_str("discarded as its owner asked"),
+        TurnOutcome::Discarded => f.write_str("discarded: its scope was stopped or left"),
     }
 }
 

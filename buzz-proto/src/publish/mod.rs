@@ -22,6 +22,7 @@ use alloc::vec::Vec;
 
 pub use config::*;
 pub use interface::*;
+pub(crate) use outbox::AHEAD_MAX;
 
 use self::part::Part;
 use crate::config::ConfigError;

@@ -13,8 +13,9 @@ use crate::wire::{Draft, Event};
 /// What a row weighs beside its texts: author, id, signature and field names of a signed event.
 const ROW_BYTES: u64 = 512;
 /// How far ahead of our clock a draft may be dated. Parts of an answer are dated a second apart to
-/// keep their order; a date further ahead comes from a clock that was set back since.
-const AHEAD_MAX: Duration = Duration::from_secs(60);
+/// keep their order; a date further ahead comes from a clock that was set back since. A third of
+/// what a Buzz relay takes (900 s), so that there is room for a clock that is wrong.
+pub(crate) const AHEAD_MAX: Duration = Duration::from_secs(300);
 
 /// One job.
 #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 //! pass the gates of author, kind and mention.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::control::Life;
 use super::queue::dispose;
@@ -15,6 +16,9 @@ use crate::wire::Event;
 
 /// A chat message (Buzz, after NIP-29); owner commands are of this kind, and so are answers.
 pub(super) const MESSAGE: u32 = 9;
+
+/// How far ahead of our clock a command may be dated: clocks differ.
+const COMMAND_AHEAD_MAX: Duration = Duration::from_secs(60);
 
 /// What an event is to this agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +100,8 @@ impl Scheduler {
         }
         let channel = match sub {
             Sub::Channel(channel) => Some(channel),
+            // The relay part keeps membership notices to itself; were one handed on, it would be
+            // judged by the channel that it names.
             Sub::Membership => event.channel(),
         };
         let Some(channel) = channel else {
@@ -169,7 +175,9 @@ fn may_address(config: &Config, kind: ChannelKind, author: PubKey) -> bool {
     }
 }
 
-/// An old command may have been carried out in an earlier life.
+/// An old command may have been carried out in an earlier life, and one dated far ahead would be
+/// fresh in every life to come.
 fn is_fresh(config: &Config, created_at: UnixTime, wall: UnixTime) -> bool {
     wall.saturating_since(created_at) <= config.limits.command_age
+        && created_at.saturating_since(wall) <= COMMAND_AHEAD_MAX
 }

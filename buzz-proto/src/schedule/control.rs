@@ -20,7 +20,7 @@ pub(super) enum Life {
     Ending { until: MonoTime },
     /// What ran was cut short; workers are on their way out.
     Over,
-    /// There is nothing left.
+    /// There is nothing left but the verdicts on messages under way.
     Ended,
 }
 
@@ -176,7 +176,9 @@ impl Scheduler {
             Life::Over => {}
         }
         let moved = self.pool.kill_spare(now.time(), out);
-        if self.pool.is_down() && self.turns.is_empty() && self.outcomes.len() == 0 {
+        // Past the grace a message under way is not waited for: its verdict is told all the same.
+        let is_silent = self.outcomes.len() == 0 || self.life.is_over();
+        if self.pool.is_down() && self.turns.is_empty() && is_silent {
             self.life = Life::Ended;
             out.push(Action::Ended);
             return true;

@@ -1,11 +1,12 @@
 //! Typing and presence: shown while there is a connection, lost without harm.
 
+use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::scope::typing_tags;
-use super::{Action, Config, Scheduler};
+use super::{Action, Config, Scheduler, Scope};
 use crate::bucket::Bucket;
 use crate::ids::JobId;
 use crate::publish::{self, Body, Class, LatestKey, Route};
@@ -35,6 +36,8 @@ pub(super) struct Cosmetics {
     /// When presence is due, while there is a connection.
     presence_at: Option<MonoTime>,
     bucket: Bucket,
+    /// The newest typing indicator of a turn under way, while it has no verdict.
+    typing: BTreeMap<Scope, JobId>,
     next_job: JobId,
 }
 
@@ -44,6 +47,7 @@ impl Cosmetics {
             is_on: config.cosmetics,
             presence_at: None,
             bucket: Bucket::new(TYPING_PER_MINUTE, Duration::from_secs(60), TYPING_BURST),
+            typing: BTreeMap::new(),
             next_job: FIRST_JOB,
         }
     }
@@ -52,9 +56,16 @@ impl Cosmetics {
         self.presence_at = (live && self.is_on).then_some(now);
     }
 
-    /// Whether a job is one of these.
-    pub(super) fn is_own(&self, job: JobId) -> bool {
+    /// A job has its verdict. Whether it is one of these.
+    pub(super) fn settled(&mut self, job: JobId) -> bool {
+        self.typing.retain(|_, shown| *shown != job);
         (FIRST_JOB..self.next_job).contains(&job)
+    }
+
+    /// Takes back the typing indicator of a turn that has ended: shown now, it would be wrong.
+    pub(super) fn end_typing(&mut self, scope: Scope, out: &mut Vec<Action>) {
+        let job = self.typing.remove(&scope);
+        out.extend(job.map(|job| Action::Publish(publish::Command::Cancel { job })));
     }
 
     pub(super) fn say_offline(&mut self, dated: UnixTime, out: &mut Vec<Action>) {
@@ -131,6 +142,9 @@ impl Scheduler {
                 content: String::new(),
             };
             let key = LatestKey::Typing(turn.scope);
+            self.cosmetics
+                .typing
+                .insert(turn.scope, self.cosmetics.next_job);
             out.push(self.cosmetics.submit(key, draft, Some(TYPING_TTL)));
             moved = true;
         }

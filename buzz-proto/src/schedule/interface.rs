@@ -52,7 +52,7 @@ pub struct WorkerId {
     pub incarnation: u32,
 }
 
-/// A session, fenced by the life of its worker and by its epoch in the scope.
+/// A session, fenced by the life of its worker and by its epoch, which no other session has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionRef {
@@ -212,6 +212,8 @@ pub enum Action {
         worker: WorkerId,
     },
     /// Run a turn; answer with `SessionOpened` or `SessionFailed`, `Progressed`, and `Finished`.
+    /// Where a session to resume is gone, the same batch is started once more under a new id; the
+    /// notes go on to name the first.
     Start {
         /// To be echoed.
         turn: TurnId,
@@ -250,7 +252,8 @@ pub enum Action {
     Publish(publish::Command),
     /// Someone with the right to ask wants the whole agent to end. Routed to the machine.
     ShutdownRequested,
-    /// Every worker has ended and nothing waits.
+    /// Every worker has ended, and nothing more is started or submitted. Messages that are under way
+    /// past the grace still want their `Settled`: it tells the outcome of their events.
     Ended,
     /// A fact worth telling.
     Note(Note),

@@ -74,7 +74,8 @@ pub struct View {
     pub workers_up: usize,
     /// Sessions that live or open.
     pub sessions: usize,
-    /// Whether it has ended: it starts nothing any more.
+    /// Whether it has ended: it starts and submits nothing any more. What is still `answering` has
+    /// its outcome with its verdict.
     pub is_ended: bool,
 }
 
@@ -162,9 +163,9 @@ impl Scheduler {
             Input::Progressed { turn } => self.progressed(turn, now, out),
             Input::Finished { turn, end } => self.finished(turn, end, now, out),
             Input::Settled { job, verdict } => {
-                if !self.cosmetics.is_own(job) {
-                    let is_ending = self.life.is_ending();
-                    self.outcomes.settled(job, verdict, is_ending, out);
+                if !self.cosmetics.settled(job) {
+                    let at = (self.life, self.unix_time(now));
+                    self.outcomes.settled(job, verdict, at, out);
                 }
             }
         }

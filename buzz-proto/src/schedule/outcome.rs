@@ -7,11 +7,12 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::admit::MESSAGE;
+use super::control::Life;
 use super::queue::{count, dispose};
 use super::{Action, Config, Scope, stale, text};
 use crate::ids::{EventId, JobId, TurnId};
 use crate::note::{Note, StaleWhat, TurnFailure, TurnOutcome};
-use crate::publish::{self, Body, Class, Route, Verdict};
+use crate::publish::{self, AHEAD_MAX, Body, Class, Route, Verdict};
 use crate::relay::Disposal;
 use crate::time::UnixTime;
 use crate::wire::Draft;
@@ -24,9 +25,6 @@ const FIRST_JOB: JobId = JobId(1 << 63);
 const ANSWERS_MAX: usize = 256;
 /// As [`ANSWERS_MAX`], in bytes of text: half of what an outbox holds by default.
 const BYTES_MAX: usize = 8 << 20;
-
-/// How far the dates of a scope may run ahead of the clock: a relay refuses dates far ahead.
-const AHEAD_MAX: Duration = Duration::from_secs(300);
 
 /// Answers by scope.
 #[derive(Clone, Debug)]
@@ -110,7 +108,7 @@ enum Next {
     GoOn,
     /// The turn has its outcome.
     Over(TurnOutcome),
-    /// It was cut short because the machine ends.
+    /// It was cut short because the machine ends, maybe between two messages.
     Cut,
 }
 
@@ -182,27 +180,28 @@ impl Outcomes {
         moved
     }
 
-    /// A message has its verdict.
+    /// A message has its verdict, at `wall`.
     pub(super) fn settled(
         &mut self,
         job: JobId,
         verdict: Verdict,
-        is_ending: bool,
+        (life, wall): (Life, UnixTime),
         out: &mut Vec<Action>,
     ) {
         let Some(scope) = self.jobs.remove(&job) else {
             return stale(StaleWhat::Job, out);
         };
-        // What was handed back at the end has no line any more.
         let Some(line) = self.lines.get_mut(&scope) else {
             return;
         };
         line.job = None;
+        // It may have waited, and was then dated when it was signed, which is not after now.
+        line.dated = line.dated.max(wall);
         let Some(answer) = line.answers.front_mut() else {
             return;
         };
         let before = answer.speech.bytes();
-        let next = next(&mut answer.speech, verdict, self.has_notices, is_ending);
+        let next = next(&mut answer.speech, verdict, self.has_notices, life);
         let after = if matches!(next, Next::GoOn) {
             answer.speech.bytes()
         } else {
@@ -226,34 +225,42 @@ impl Outcomes {
         }
     }
 
-    /// Gives up what has no verdict yet.
+    /// Gives up the answers of which no message is under way. Of the others each has its outcome
+    /// with the verdict on that message: until then nobody knows whether it is stored.
     pub(super) fn hand_back(&mut self, out: &mut Vec<Action>) {
-        for (scope, line) in core::mem::take(&mut self.lines) {
-            let counts = line.answers.iter().map(|answer| count(&answer.events));
+        for (scope, line) in &mut self.lines {
+            let under_way = usize::from(line.job.is_some());
+            let given_up = line.answers.split_off(under_way.min(line.answers.len()));
+            let counts = given_up.iter().map(|answer| count(&answer.events));
             let count = counts.fold(0_u32, u32::saturating_add);
             if count > 0 {
+                let scope = *scope;
                 out.push(Action::Note(Note::HandedBack { scope, count }));
             }
+            let bytes = given_up.iter().map(|answer| answer.speech.bytes());
+            self.bytes = bytes.fold(self.bytes, usize::saturating_sub);
+            self.answers = self.answers.saturating_sub(given_up.len());
         }
-        self.answers = 0;
-        self.bytes = 0;
     }
 }
 
-fn next(speech: &mut Speech, verdict: Verdict, has_notices: bool, is_ending: bool) -> Next {
+/// What follows from a verdict. Once the grace is over no further message is submitted.
+fn next(speech: &mut Speech, verdict: Verdict, has_notices: bool, life: Life) -> Next {
     match (speech, verdict) {
-        (_, Verdict::Cancelled) if is_ending => Next::Cut,
+        (_, Verdict::Cancelled) if life.is_ending() => Next::Cut,
         (Speech::Reply { parts }, Verdict::Stored) => {
             parts.pop_front();
             if parts.is_empty() {
                 Next::Over(TurnOutcome::Answered)
+            } else if life.is_over() {
+                Next::Cut
             } else {
                 Next::GoOn
             }
         }
         (speech @ Speech::Reply { .. }, verdict) => {
             let why = TurnFailure::NotStored { verdict };
-            if !has_notices {
+            if !has_notices || life.is_over() {
                 return Next::Over(TurnOutcome::Unreported { why });
             }
             *speech = Speech::Notice { why };

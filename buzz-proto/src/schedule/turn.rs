@@ -21,6 +21,8 @@ use crate::wire::{Event, Excerpt};
 /// A turn under way.
 #[derive(Clone, Debug)]
 pub(super) struct Turn {
+    /// The id that the notes name: that of its first start, should it be started twice.
+    told: TurnId,
     pub(super) scope: Scope,
     session: Session,
     /// Oldest first, never empty.
@@ -126,28 +128,28 @@ impl Scheduler {
                 }
                 None => Session::Fresh(self.pool.open(worker, scope, turn, out)),
             };
-            self.begin(turn, session, (scope, batch), now.time(), out);
+            out.push(Action::Note(Note::TurnStarted {
+                turn,
+                scope,
+                worker: session.reference().worker,
+                events: count(&batch),
+            }));
+            self.begin((turn, turn), session, (scope, batch), now.time(), out);
             moved = true;
         }
         moved
     }
 
+    /// Starts a turn that the notes know as `told`.
     fn begin(
         &mut self,
-        turn: TurnId,
+        (turn, told): (TurnId, TurnId),
         session: Session,
         (scope, batch): (Scope, Vec<Waiting>),
         now: MonoTime,
         out: &mut Vec<Action>,
     ) {
-        let worker = session.reference().worker;
         let events: Vec<Event> = batch.iter().map(|waiting| waiting.event.clone()).collect();
-        out.push(Action::Note(Note::TurnStarted {
-            turn,
-            scope,
-            worker,
-            events: count(&events),
-        }));
         out.push(Action::Start {
             turn,
             session,
@@ -157,6 +159,7 @@ impl Scheduler {
         let until = now.after(self.config.limits.session_open);
         let phase = Phase::Opening { until };
         let started = Turn {
+            told,
             scope,
             session,
             batch,
@@ -264,7 +267,8 @@ impl Scheduler {
         self.end_turn(id, Err(TurnFailure::NoSession { text }), now, out);
     }
 
-    /// Gives the batch of a turn whose session is gone to the same worker in a fresh one.
+    /// Gives the batch of a turn whose session is gone to the same worker in a fresh one. That is a
+    /// new turn to the worker, so that late answers to the first are stale, and the same to the notes.
     fn reopen(&mut self, id: TurnId, now: MonoTime, out: &mut Vec<Action>) {
         let Some(turn) = self.turns.remove(&id) else {
             return;
@@ -273,7 +277,7 @@ impl Scheduler {
         self.queue.rename(turn.scope, next);
         let session = self.pool.open(turn.worker(), turn.scope, next, out);
         self.begin(
-            next,
+            (next, turn.told),
             Session::Fresh(session),
             (turn.scope, turn.batch),
             now,
@@ -345,11 +349,12 @@ impl Scheduler {
         };
         let scope = turn.scope;
         self.queue.end(scope, now);
+        self.cosmetics.end_typing(scope, out);
         self.leave_session(&turn, now, out);
         if turn.want > Want::Run {
             let outcome = TurnOutcome::Discarded;
             out.push(Action::Note(Note::TurnEnded {
-                turn: id,
+                turn: turn.told,
                 scope,
                 outcome,
             }));
@@ -380,7 +385,7 @@ impl Scheduler {
         self.outcomes.push(
             scope,
             Answer {
-                turn: id,
+                turn: turn.told,
                 events,
                 tags,
                 speech,

@@ -76,6 +76,25 @@ fn a_shutdown_cancels_latest_jobs_and_gives_durable_ones_their_grace() {
 }
 
 #[test]
+fn the_shorter_of_two_graces_holds_and_after_the_end_none_matters() {
+    let shutdown = |grace| {
+        let grace = Duration::from_secs(grace);
+        Input::Command(Command::Shutdown { grace })
+    };
+    let mut script = Script::new();
+    let _ = script.at(0, submit(1));
+    assert_eq!(script.at(0, shutdown(14)), [wake(14_000)]);
+    assert_eq!(script.at(0, shutdown(5)), [wake(5_000)]);
+    assert_eq!(script.at(1_000, shutdown(60)), []);
+
+    let mut expected = settle(1, Verdict::Unknown);
+    expected.extend([abort(0), Action::Ended, sleep()]);
+    assert_eq!(script.at(5_000, Input::Tick), expected);
+    assert_eq!(script.at(6_000, shutdown(1)), []);
+    assert!(script.publisher.view().is_ended);
+}
+
+#[test]
 fn a_shutdown_ends_as_soon_as_nothing_is_owed() {
     let mut script = Script::new();
     let _ = script.at(0, submit(1));

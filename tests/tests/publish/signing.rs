@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use buzz_proto::ids::Ticket;
-use buzz_proto::publish::{Action, Config, Input};
+use buzz_proto::publish::{Action, Body, Class, Config, Input, Route};
 use buzz_proto::time::UnixTime;
 
 use crate::support::{
-    ACCEPTED, Script, answered, draft, ms, post, rejected, settle, signed, sleep, stored, submit,
-    submit_draft, wake, with, without_wake,
+    ACCEPTED, Script, answered, command, draft, ms, post, rejected, settle, signed, sleep, stored,
+    submit, submit_draft, wake, with, without_wake,
 };
 
 #[test]
@@ -30,6 +30,22 @@ fn a_draft_is_dated_when_its_turn_comes() {
         script.at(2_600, answered(1, 200, ACCEPTED)),
         [stored(1), sleep()]
     );
+}
+
+#[test]
+fn a_draft_that_is_to_come_after_another_keeps_its_date_up_to_five_minutes_ahead() {
+    let wall = 1_700_000_000;
+    for (ahead, kept) in [(300, 300), (301, 0)] {
+        let mut script = Script::new();
+        let _ = script.at(0, Input::WallClock(UnixTime(wall)));
+        let body = Body::SignWhenSent(draft(wall + ahead));
+        let actions = script.at(0, command(1, Class::Durable, Route::Post, body, None));
+        let sign = Action::Sign {
+            ticket: Ticket(0),
+            draft: draft(wall + kept),
+        };
+        assert_eq!(without_wake(actions), [sign], "{ahead}");
+    }
 }
 
 #[test]

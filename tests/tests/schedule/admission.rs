@@ -201,19 +201,14 @@ fn a_command_that_finds_nothing_says_so() {
 }
 
 #[test]
-fn an_old_command_is_refused_and_is_no_prompt() {
+fn a_command_dated_far_from_now_is_refused_and_is_no_prompt() {
     let mut script = Script::working(config());
     let said = Said {
         author: OWNER,
         content: "!shutdown",
         ..Said::default()
     };
-    let fresh = said.event();
-    let old = Said {
-        created_at: said.created_at - 301,
-        ..said
-    }
-    .event();
+    let dated = |created_at| Said { created_at, ..said }.event();
     let refused = Note::Refused {
         event: id(1),
         why: RefusedWhy::StaleCommand,
@@ -223,13 +218,17 @@ fn an_old_command_is_refused_and_is_no_prompt() {
         left(ROOM, 1),
         dispose(1, Disposal::Discarded),
     ];
-    assert_eq!(script.arrive(&old), expected);
+    for far in [said.created_at - 301, said.created_at + 61] {
+        assert_eq!(script.arrive(&dated(far)), expected);
+    }
     let expected = [
         left(ROOM, 1),
         dispose(1, Disposal::Accepted),
         Action::ShutdownRequested,
     ];
-    assert_eq!(script.arrive(&fresh), expected);
+    for near in [said.created_at - 300, said.created_at + 60] {
+        assert_eq!(script.arrive(&dated(near)), expected);
+    }
 }
 
 #[test]

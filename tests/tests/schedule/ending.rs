@@ -1,13 +1,13 @@
 //! The end: what runs may finish, what waits is handed back, and it comes in time.
 
-use buzz_proto::note::Note;
+use buzz_proto::note::{Note, TurnFailure, TurnOutcome};
 use buzz_proto::publish::Verdict;
 use buzz_proto::relay::Disposal;
-use buzz_proto::schedule::{Action, Command, DownCause, Input};
+use buzz_proto::schedule::{Action, Command, Config, DownCause, Input, Limits};
 
 use crate::support::{
     ROOM, START, Script, answered, cancel, config, dispose, ended, left, mention, message, note,
-    secs, settled, thread, two_workers, worker,
+    reply, secs, settled, thread, two_workers, worker,
 };
 
 fn shutdown(grace: u64) -> Input {
@@ -49,7 +49,7 @@ fn a_running_turn_may_finish_and_what_waits_is_handed_back() {
         "{actions:?}"
     );
     let expected = [
-        ended(0, thread(1), buzz_proto::note::TurnOutcome::Answered),
+        ended(0, thread(1), TurnOutcome::Answered),
         dispose(1, Disposal::Accepted),
         Action::Ended,
     ];
@@ -82,14 +82,7 @@ fn a_turn_that_does_not_finish_in_time_is_cut_and_handed_back() {
     script.give(answered(1, "hi"));
     script.give(shutdown(30));
     script.give(killed(1));
-    let expected = [
-        note(Note::HandedBack {
-            scope: thread(2),
-            count: 1,
-        }),
-        cancel(0),
-        Action::Kill { worker: worker(0) },
-    ];
+    let expected = [cancel(0), Action::Kill { worker: worker(0) }];
     assert_eq!(script.wait(secs(30)), expected);
     let actions = script.wait(secs(5));
     assert!(is_down(&actions[0]), "{actions:?}");
@@ -101,7 +94,77 @@ fn a_turn_that_does_not_finish_in_time_is_cut_and_handed_back() {
         Action::Ended,
     ];
     assert_eq!(actions[1..], expected);
-    assert_eq!(script.give(settled(0, Verdict::Cancelled)), []);
+    let expected = [note(Note::HandedBack {
+        scope: thread(2),
+        count: 1,
+    })];
+    assert_eq!(script.give(settled(0, Verdict::Cancelled)), expected);
+}
+
+/// A scheduler that has ended while the first message of its answer was under way.
+fn ended_while_answering(config: Config, reply: &str) -> Script {
+    let mut script = Script::working(config);
+    script.prompt(0, &mention(1));
+    script.give(answered(0, reply));
+    script.give(shutdown(30));
+    script.give(killed(0));
+    assert_eq!(script.wait(secs(30)), [Action::Ended]);
+    assert_eq!(script.scheduler.next_deadline(), None);
+    script
+}
+
+#[test]
+fn a_message_under_way_at_the_end_has_the_outcome_that_its_verdict_tells() {
+    let why = |verdict| TurnFailure::NotStored { verdict };
+    let unreported = |verdict| TurnOutcome::Unreported { why: why(verdict) };
+    let cases = [
+        (Verdict::Stored, TurnOutcome::Answered),
+        (Verdict::Unknown, unreported(Verdict::Unknown)),
+        (Verdict::Expired, unreported(Verdict::Expired)),
+    ];
+    for (verdict, outcome) in cases {
+        let mut script = ended_while_answering(config(), "hi");
+        let expected = [ended(0, thread(1), outcome), dispose(1, Disposal::Accepted)];
+        assert_eq!(script.give(settled(0, verdict)), expected);
+        assert_eq!(script.scheduler.view().answering, 0);
+    }
+}
+
+#[test]
+fn an_answer_that_waits_behind_a_message_under_way_at_the_end_is_handed_back() {
+    let mut script = Script::working(config());
+    script.prompt(0, &mention(1));
+    script.give(answered(0, "hi"));
+    script.prompt(1, &reply(2, 1));
+    script.give(answered(1, "more"));
+    script.give(shutdown(30));
+    script.give(killed(0));
+    let back = note(Note::HandedBack {
+        scope: thread(1),
+        count: 1,
+    });
+    assert_eq!(script.wait(secs(30)), [back, Action::Ended]);
+    let expected = [
+        ended(0, thread(1), TurnOutcome::Answered),
+        dispose(1, Disposal::Accepted),
+    ];
+    assert_eq!(script.give(settled(0, Verdict::Stored)), expected);
+}
+
+#[test]
+fn an_answer_whose_other_parts_the_end_cuts_off_is_handed_back_once() {
+    let limits = Limits {
+        message_bytes_max: 256,
+        ..Limits::default()
+    };
+    let parts = format!("{}\n{}", "a".repeat(200), "b".repeat(200));
+    let mut script = ended_while_answering(Config { limits, ..config() }, &parts);
+    let back = note(Note::HandedBack {
+        scope: thread(1),
+        count: 1,
+    });
+    assert_eq!(script.give(settled(0, Verdict::Stored)), [back]);
+    assert_eq!(script.scheduler.view().answering, 0);
 }
 
 #[test]
@@ -132,4 +195,8 @@ fn the_shorter_of_two_graces_holds() {
         script.wait(secs(10)),
         [cancel(0), Action::Kill { worker: worker(0) }]
     );
+    assert_eq!(script.give(shutdown(1)), []);
+    script.give(killed(0));
+    assert!(script.scheduler.view().is_ended);
+    assert_eq!(script.give(shutdown(1)), []);
 }

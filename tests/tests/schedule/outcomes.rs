@@ -81,6 +81,47 @@ fn the_messages_of_a_scope_go_one_at_a_time_and_a_second_apart() {
 }
 
 #[test]
+fn what_follows_a_message_that_waited_is_dated_after_its_signature() {
+    let limits = Limits {
+        message_bytes_max: 256,
+        ..Limits::default()
+    };
+    let mut script = Script::working(Config { limits, ..config() });
+    script.prompt(0, &mention(1));
+    let (first, second) = ("a".repeat(200), "b".repeat(200));
+    let actions = script.give(answered(0, &format!("{first}\n{second}")));
+    assert_eq!(actions, [message(0, 1, START, &first)]);
+    // The publisher dated it again when it was signed, at the latest now.
+    script.wait(secs(40));
+    let actions = script.give(settled(0, Verdict::Stored));
+    assert_eq!(actions, [message(1, 1, START + 41, &second)]);
+}
+
+#[test]
+fn a_typing_indicator_without_a_verdict_is_taken_back_when_its_turn_ends() {
+    let cosmetics = true;
+    for is_settled in [false, true] {
+        let mut script = Script::working(Config {
+            cosmetics,
+            ..config()
+        });
+        script.give(Input::Link { live: true });
+        script.prompt(0, &mention(1));
+        let job = cosmetic_job(1);
+        if is_settled {
+            let verdict = Verdict::Stored;
+            script.give(Input::Settled { job, verdict });
+        }
+        let mut expected = vec![message(0, 1, START, "hi")];
+        if !is_settled {
+            let cancel = buzz_proto::publish::Command::Cancel { job };
+            expected.insert(0, buzz_proto::schedule::Action::Publish(cancel));
+        }
+        assert_eq!(script.give(answered(0, "hi")), expected);
+    }
+}
+
+#[test]
 fn a_failure_is_said_in_the_thread_before_the_event_is_disposed_of() {
     let mut script = Script::working(config());
     script.prompt(0, &mention(1));

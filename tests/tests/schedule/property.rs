@@ -233,6 +233,15 @@ impl Watch {
         self.see(actions);
         assert!(self.has_ended && self.script.scheduler.view().is_ended);
         assert_eq!(self.script.scheduler.next_deadline(), None);
+        // What was under way has its outcome with its verdict.
+        for verdict in 0..4 {
+            self.settle(0, verdict);
+        }
+        while !self.jobs.is_empty() {
+            self.settle(0, 0);
+        }
+        assert_eq!(self.script.scheduler.view().answering, 0);
+        assert_eq!(self.script.scheduler.next_deadline(), None);
         assert_eq!(self.left, self.arrived);
         assert_eq!(self.handed_back, self.owed.len());
     }

@@ -155,7 +155,7 @@ fn a_session_that_is_gone_is_opened_anew_on_the_same_worker_once() {
     let next = reply(2, 1);
     script.arrive(&next);
     let expected = start(2, thread(1), Session::Fresh(session(0, 2)), &[next]);
-    assert_eq!(script.give(failed(1, OpenCause::Unknown)), expected[1..]);
+    assert_eq!(script.give(failed(1, OpenCause::Unknown)), expected[2..]);
     script.give(settled(0, Verdict::Stored));
     let why = "I could not answer this message: no session could be opened (\"the worker does \
                not know the session\"). You can send it again.";
@@ -165,6 +165,16 @@ fn a_session_that_is_gone_is_opened_anew_on_the_same_worker_once() {
     ];
     let notice = crate::support::posted(1, START + 1, why, &tags);
     assert_eq!(script.give(failed(2, OpenCause::Unknown)), [notice]);
+    // The notes tell one story, under the name with which it began.
+    let said = script.give(settled(1, Verdict::Stored));
+    let is_end = matches!(
+        &said[0],
+        Action::Note(Note::TurnEnded {
+            turn: TurnId(1),
+            ..
+        })
+    );
+    assert!(is_end, "{said:?}");
 }
 
 #[test]

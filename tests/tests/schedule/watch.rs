@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use buzz_proto::ids::{EventId, JobId, TurnId};
-use buzz_proto::note::Note;
+use buzz_proto::note::{Note, TurnFailure, TurnOutcome};
 use buzz_proto::publish::{self, Class};
 use buzz_proto::relay::ChannelKind;
 use buzz_proto::schedule::{Action, Config, Input, Limits, Scope, Session, SessionRef, WorkerId};
@@ -17,6 +17,8 @@ pub(super) struct Watch {
     pub(super) workers: BTreeMap<WorkerId, Standing>,
     pub(super) turns: BTreeMap<TurnId, (Scope, WorkerId)>,
     pub(super) over: BTreeSet<TurnId>,
+    /// Turns that the notes say began and did not end.
+    pub(super) told: BTreeSet<TurnId>,
     /// Sessions that were asked for, and whether they may still be resumed.
     pub(super) sessions: BTreeMap<SessionRef, bool>,
     pub(super) jobs: BTreeSet<JobId>,
@@ -59,6 +61,7 @@ impl Watch {
             workers,
             turns: BTreeMap::new(),
             over: BTreeSet::new(),
+            told: BTreeSet::new(),
             sessions: BTreeMap::new(),
             jobs: BTreeSet::new(),
             owed: BTreeSet::new(),
@@ -122,7 +125,7 @@ impl Watch {
                 class: Class::Durable,
                 ..
             }) => {
-                assert!(self.jobs.insert(job));
+                assert!(!self.has_ended && self.jobs.insert(job));
             }
             Action::Note(Note::WorkerDown { worker, .. }) => {
                 self.workers.remove(&worker);
@@ -131,6 +134,15 @@ impl Watch {
             Action::Note(Note::HandedBack { scope, count }) => {
                 self.handed_back += usize::try_from(count).expect("a small count");
                 self.queued.retain(|_, queued| *queued != scope);
+            }
+            Action::Note(Note::TurnStarted { turn, .. }) => assert!(self.told.insert(turn)),
+            Action::Note(Note::TurnEnded { turn, outcome, .. }) => {
+                let why = TurnFailure::Overfull;
+                let never_began = outcome == TurnOutcome::Unreported { why };
+                assert!(
+                    self.told.remove(&turn) || never_began,
+                    "{turn:?} {outcome:?}"
+                );
             }
             Action::Ended => self.has_ended = true,
             Action::CancelTurn { turn } => assert!(self.turns.contains_key(&turn)),

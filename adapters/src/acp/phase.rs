@@ -13,11 +13,26 @@ use super::session::Output;
 
 #[derive(Debug)]
 pub(super) enum Phase {
-    Handshaking { request: u64, since: MonoTime },
+    Handshaking {
+        request: u64,
+        since: MonoTime,
+        noise: Noise,
+    },
     Idle,
     Opening(Opening),
     Prompting(Prompting),
 }
+
+/// What came in place of an answer to `initialize`.
+#[derive(Debug, Default)]
+pub(super) struct Noise {
+    lines: usize,
+    bytes: usize,
+}
+
+/// A banner is shorter than either; a program that is no agent soon writes more.
+const NOISE_LINES_MAX: usize = 100;
+const NOISE_BYTES_MAX: usize = 64 << 10;
 
 /// `session/new` is under way.
 #[derive(Debug)]
@@ -49,6 +64,14 @@ pub(super) struct Target {
     pub(super) turn: TurnId,
     pub(super) session: SessionRef,
     pub(super) acp_session: Arc<str>,
+}
+
+impl Noise {
+    pub(super) const fn is_too_much_with(&mut self, line: &[u8]) -> bool {
+        self.lines = self.lines.saturating_add(1);
+        self.bytes = self.bytes.saturating_add(line.len());
+        self.lines > NOISE_LINES_MAX || self.bytes > NOISE_BYTES_MAX
+    }
 }
 
 impl Opening {

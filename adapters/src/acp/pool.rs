@@ -74,11 +74,12 @@ impl AcpPool {
     }
 
     fn kill(&self, worker: WorkerId) {
-        let row = self.workers.get(&worker);
-        if row.is_none_or(|row| row.orders.send(Command::Kill).is_err()) {
+        let Some(row) = self.workers.get(&worker) else {
             let cause = DownCause::Killed;
-            (self.facts)(Input::WorkerDown { worker, cause });
-        }
+            return (self.facts)(Input::WorkerDown { worker, cause });
+        };
+        // Its task says that the worker is down, or has said so.
+        let _ended = row.orders.send(Command::Kill);
     }
 
     fn start(&mut self, turn: TurnId, session: Session, scope: Scope, batch: Vec<Event>) {

@@ -48,16 +48,18 @@ pub(super) enum Command {
 pub(super) async fn run(
     worker: WorkerId,
     settings: Arc<AcpSettings>,
-    orders: UnboundedReceiver<Command>,
+    mut orders: UnboundedReceiver<Command>,
     facts: Facts,
 ) {
     let cause = match Process::start(worker, settings, Arc::clone(&facts)) {
         Ok(mut process) => {
-            let end = process.serve(orders).await;
+            let end = process.serve(&mut orders).await;
             process.end(end).await
         }
         Err(text) => DownCause::CannotStart { text },
     };
+    // Until here an order to kill finds someone; from here on a turn is refused.
+    orders.close();
     facts(Input::WorkerDown { worker, cause });
 }
 
@@ -88,6 +90,15 @@ enum End {
     /// It closed a stream, so it is ending or broken.
     Closed(&'static str),
     Exited(ExitStatus),
+}
+
+/// What becomes of the output of a process that is awaited.
+#[derive(Clone, Copy)]
+enum Rest {
+    /// It may hold the answer to a prompt.
+    Heard,
+    /// Its worker is given up.
+    Ignored,
 }
 
 /// What happened next.
@@ -129,7 +140,7 @@ impl Process {
     }
 
     /// Carries lines and orders until there is a reason to stop.
-    async fn serve(&mut self, mut orders: UnboundedReceiver<Command>) -> End {
+    async fn serve(&mut self, orders: &mut UnboundedReceiver<Command>) -> End {
         let mut scratch = vec![0; READ_BYTES];
         loop {
             let mut now = Now::new(self.now());
@@ -145,10 +156,15 @@ impl Process {
                 return End::Fault(broken(&text));
             }
             let happening = self
-                .next(&mut orders, now.wake().map(|(at, _)| at), &mut scratch)
+                .next(orders, now.wake().map(|(at, _)| at), &mut scratch)
                 .await;
+            let has_read = matches!(happening, Happening::Read(_) | Happening::Stderr(_));
             if let Err(end) = self.take(happening, &scratch) {
                 return end;
+            }
+            if has_read {
+                // A worker that never falls silent must not keep the thread from others.
+                tokio::task::yield_now().await;
             }
         }
     }
@@ -161,7 +177,7 @@ impl Process {
     ) -> Happening {
         let may_read = self.waiting.len() < WAITING_MAX;
         let line = match self.waiting.front() {
-            Some(Output::Write(line)) => line.get(self.written..),
+            Some(Output::Write(line) | Output::Prompt(line)) => line.get(self.written..),
             Some(Output::Fact(_) | Output::End(_)) | None => None,
         };
         let (stdout, stderr) = (&mut self.stdout, &mut self.stderr);
@@ -222,8 +238,9 @@ impl Process {
 
     fn note_stderr(&mut self, bytes: &[u8]) {
         let slot = self.slot;
-        self.tail
-            .add(bytes, |line| tracing::debug!(slot, "worker: {line}"));
+        self.tail.add(bytes, |line| {
+            tracing::debug!(slot, "worker: {}", Excerpt::from_bytes(line))
+        });
     }
 
     /// Reports the facts that no line stands before; a cause if the worker has to end.
@@ -232,9 +249,25 @@ impl Process {
             match self.waiting.pop_front()? {
                 Output::Fact(fact) => (self.facts)(fact),
                 Output::End(cause) => return Some(cause),
-                line @ Output::Write(_) => {
+                line @ (Output::Write(_) | Output::Prompt(_)) => {
                     self.waiting.push_front(line);
                     return None;
+                }
+            }
+        }
+    }
+
+    /// Reports the facts that are left when nothing can be written any more. The lines between
+    /// them go nowhere; but behind a prompt that was not written there is no turn to tell of.
+    fn report_rest(&mut self) {
+        while let Some(output) = self.waiting.pop_front() {
+            match output {
+                Output::Fact(fact) => (self.facts)(fact),
+                Output::Write(_) | Output::End(_) => {}
+                Output::Prompt(_) => {
+                    self.waiting.clear();
+                    self.waiting.push_front(output);
+                    return;
                 }
             }
         }
@@ -253,7 +286,7 @@ impl Process {
     fn advance_write(&mut self, length: usize) {
         self.written = self.written.saturating_add(length);
         let is_whole = match self.waiting.front() {
-            Some(Output::Write(line)) => self.written >= line.len(),
+            Some(Output::Write(line) | Output::Prompt(line)) => self.written >= line.len(),
             Some(Output::Fact(_) | Output::End(_)) | None => true,
         };
         if is_whole {
@@ -275,7 +308,7 @@ impl Process {
                 self.stop().await;
                 cause
             }
-            End::Closed(text) => match self.drain(CLOSED_WAIT).await {
+            End::Closed(text) => match self.drain(CLOSED_WAIT, Rest::Heard).await {
                 Some(status) => self.exited(status).await,
                 None => {
                     self.stop().await;
@@ -296,16 +329,19 @@ impl Process {
         let rest = async {
             let mut buffer = vec![0; READ_BYTES];
             while let Ok(1..) = read(&mut self.stdout, self.lines.buffer()).await {
-                if self.read_lines().is_err() {
+                let outcome = self.read_lines();
+                self.report_rest();
+                if outcome.is_err() {
                     break;
                 }
+                tokio::task::yield_now().await;
             }
             while let Ok(length @ 1..) = read_into(&mut self.stderr, &mut buffer).await {
                 self.note_stderr(&buffer[..length]);
             }
         };
         let _late = tokio::time::timeout(CLOSED_WAIT, rest).await;
-        self.report();
+        self.report_rest();
         let text = self.tail.excerpt();
         let text = match status.signal() {
             Some(signal) => Excerpt::new(&format!("ended by signal {signal}: {text}")),
@@ -321,37 +357,54 @@ impl Process {
     async fn stop(&mut self) {
         let step = self.settings.limits.exit_step;
         for signal in [Signal::SIGTERM, Signal::SIGKILL] {
-            if self.drain(step).await.is_some() {
+            if self.drain(step, Rest::Ignored).await.is_some() {
                 return;
             }
             self.group.signal(signal);
         }
-        if self.drain(REAP_MAX).await.is_none() {
+        if self.drain(REAP_MAX, Rest::Ignored).await.is_none() {
             tracing::warn!(slot = self.slot, "a worker is still there after SIGKILL");
         }
     }
 
-    /// Awaits the exit. What is written meanwhile is thrown away, or a full pipe could hold up the
-    /// exit.
-    async fn drain(&mut self, limit: Duration) -> Option<ExitStatus> {
-        let mut buffers = (vec![0; READ_BYTES], vec![0; READ_BYTES]);
+    /// Awaits the exit. What is written meanwhile is read, or a full pipe could hold up the exit.
+    async fn drain(&mut self, limit: Duration, mut rest: Rest) -> Option<ExitStatus> {
+        let mut scratch = vec![0; READ_BYTES];
         let deadline = tokio::time::Instant::now() + limit;
         loop {
             let happening = tokio::select! {
                 status = self.child.wait() => return status.ok(),
                 () = tokio::time::sleep_until(deadline) => return None,
-                read = read_into(&mut self.stdout, &mut buffers.0) => Happening::Read(read),
-                read = read_into(&mut self.stderr, &mut buffers.1) => Happening::Stderr(read),
+                read = read(&mut self.stdout, self.lines.buffer()) => Happening::Read(read),
+                read = read_into(&mut self.stderr, &mut scratch) => Happening::Stderr(read),
             };
             match happening {
                 Happening::Read(Ok(0) | Err(_)) => self.stdout = None,
                 Happening::Stderr(Ok(0) | Err(_)) => self.stderr = None,
-                Happening::Stderr(Ok(length)) => self.note_stderr(&buffers.1[..length]),
-                Happening::Read(Ok(_))
-                | Happening::Ordered(_)
+                Happening::Stderr(Ok(length)) => self.note_stderr(&scratch[..length]),
+                Happening::Read(Ok(_)) => rest = self.take_rest(rest),
+                Happening::Ordered(_)
                 | Happening::Written(_)
                 | Happening::Exited(_)
                 | Happening::Woken => {}
+            }
+        }
+    }
+
+    fn take_rest(&mut self, rest: Rest) -> Rest {
+        match rest {
+            Rest::Heard => {
+                let outcome = self.read_lines();
+                self.report_rest();
+                if outcome.is_ok() {
+                    Rest::Heard
+                } else {
+                    Rest::Ignored
+                }
+            }
+            Rest::Ignored => {
+                self.lines.buffer().clear();
+                Rest::Ignored
             }
         }
     }

@@ -24,7 +24,7 @@ use buzz_proto::wire::{Event, Excerpt};
 use serde_json::value::RawValue;
 
 use super::codec::{self, Incoming, RpcError};
-use super::phase::{Opening, Phase, Prompting, Target, finished};
+use super::phase::{Noise, Opening, Phase, Prompting, Target, finished};
 use super::reply::{Reply, Update};
 use super::{AcpSettings, answer, permission, prompt};
 
@@ -36,6 +36,8 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 pub(super) enum Output {
     /// Write this line.
     Write(Vec<u8>),
+    /// Write this line, which asks for a turn: what stands behind it supposes that it is written.
+    Prompt(Vec<u8>),
     /// Report this.
     Fact(Input),
     /// End the worker, and report this cause.
@@ -94,6 +96,7 @@ impl Client {
         client.phase = Phase::Handshaking {
             request,
             since: now,
+            noise: Noise::default(),
         };
         client
     }
@@ -117,9 +120,12 @@ impl Client {
         match &incoming {
             Incoming::Blank => return,
             Incoming::NotJson => {
-                let text = Excerpt::from_bytes(line);
-                tracing::debug!(slot, %text, "a worker wrote a line that is not JSON");
-                return;
+                tracing::debug!(
+                    slot,
+                    text = %Excerpt::from_bytes(line),
+                    "a worker wrote a line that is not JSON"
+                );
+                return self.noise(line, out);
             }
             Incoming::Other
             | Incoming::Response { .. }
@@ -166,6 +172,21 @@ impl Client {
                     prompting.announce(out);
                 }
             }
+        }
+    }
+
+    /// A program that speaks no ACP is known by what it writes before the handshake.
+    fn noise(&mut self, line: &[u8], out: &mut Vec<Output>) {
+        if let Phase::Handshaking { noise, .. } = &mut self.phase
+            && noise.is_too_much_with(line)
+        {
+            let line = Excerpt::from_bytes(line);
+            let text = format!(
+                "it does not speak ACP: it writes lines like {:?}",
+                line.as_str()
+            );
+            out.push(Output::End(no_handshake(&text)));
+            self.phase = Phase::Idle;
         }
     }
 
@@ -220,7 +241,8 @@ impl Client {
         out: &mut Vec<Output>,
     ) {
         let params = PromptRequest::new(Arc::clone(&target.acp_session), blocks);
-        let request = self.request("session/prompt", &params, out);
+        let (request, line) = self.numbered("session/prompt", &params);
+        out.push(Output::Prompt(line));
         self.phase = Phase::Prompting(Prompting {
             request,
             since: now,
@@ -419,10 +441,15 @@ impl Client {
         params: &impl serde::Serialize,
         out: &mut Vec<Output>,
     ) -> u64 {
+        let (id, line) = self.numbered(method, params);
+        out.push(Output::Write(line));
+        id
+    }
+
+    fn numbered(&mut self, method: &str, params: &impl serde::Serialize) -> (u64, Vec<u8>) {
         let id = self.next_request;
         self.next_request = id.wrapping_add(1);
-        out.push(Output::Write(codec::request(id, method, params)));
-        id
+        (id, codec::request(id, method, params))
     }
 }
 

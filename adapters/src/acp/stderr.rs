@@ -17,7 +17,7 @@ pub(super) struct Tail {
 
 impl Tail {
     /// Takes what was read; `show` is called for each line that became whole.
-    pub(super) fn add(&mut self, bytes: &[u8], mut show: impl FnMut(Excerpt)) {
+    pub(super) fn add(&mut self, bytes: &[u8], mut show: impl FnMut(&[u8])) {
         let from = bytes.len().saturating_sub(TAIL_BYTES_MAX);
         self.kept.extend_from_slice(&bytes[from..]);
         let excess = self.kept.len().saturating_sub(TAIL_BYTES_MAX);
@@ -26,7 +26,7 @@ impl Tail {
             for piece in part.chunks(LINE_BYTES_MAX) {
                 self.line.extend_from_slice(piece);
                 if piece.ends_with(b"\n") || self.line.len() >= LINE_BYTES_MAX {
-                    show(Excerpt::from_bytes(self.line.trim_ascii_end()));
+                    show(self.line.trim_ascii_end());
                     self.line.clear();
                 }
             }
@@ -62,12 +62,12 @@ mod tests {
         let mut tail = Tail::default();
         let mut shown = Vec::new();
 
-        tail.add(&[b'x'; 9000], |line| shown.push(line));
-        tail.add(b"\nfirst\nsec", |line| shown.push(line));
-        tail.add(b"ond\n", |line| shown.push(line));
+        tail.add(&[b'x'; 9000], |line| shown.push(line.to_vec()));
+        tail.add(b"\nfirst\nsec", |line| shown.push(line.to_vec()));
+        tail.add(b"ond\n", |line| shown.push(line.to_vec()));
 
         assert_eq!(tail.excerpt().as_str(), "first / second");
-        assert_eq!(shown.last().map(Excerpt::as_str), Some("second"));
+        assert_eq!(shown.last().map(Vec::as_slice), Some(&b"second"[..]));
         assert_eq!(tail.kept.len(), TAIL_BYTES_MAX);
     }
 }

@@ -92,7 +92,7 @@ pub(crate) struct Driver<R: Runtime> {
     http: Arc<HttpClient<R>>,
     signer: Arc<dyn Signer>,
     attestation: Option<Arc<Attestation>>,
-    dialing: Option<ConnId>,
+    dialing: Option<(ConnId, AbortHandle)>,
     socket: Option<(ConnId, Socket<R::Stream>)>,
     calls: BTreeMap<Call, AbortHandle>,
     workers: Option<Box<dyn Workers>>,
@@ -147,7 +147,17 @@ impl<R: Runtime> Driver<R> {
             let message = poll_fn(|cx| self.poll_message(cx)).await;
             self.take(message);
         }
+        self.abort_all();
         self.record.finish(&mut self.report);
+    }
+
+    /// Nothing that runs beside the driver is to outlive it.
+    fn abort_all(&mut self) {
+        let dial = self.dialing.take().map(|(_, dial)| dial);
+        let calls = std::mem::take(&mut self.calls).into_values();
+        for handle in calls.chain(dial) {
+            handle.abort();
+        }
     }
 
     fn take(&mut self, message: Message<R::Stream>) {

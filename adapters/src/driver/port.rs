@@ -106,16 +106,21 @@ impl<R: Runtime> Driver<R> {
     }
 
     fn dial(&mut self, conn: ConnId) {
-        self.dialing = Some(conn);
         let (url, tls, inbox) = (self.url.clone(), self.tls.clone(), self.sender.clone());
+        // A dial has no limit of its own: given up but not aborted it would keep its socket.
+        let (dial, handle) = abortable(async move { dial::connect::<R>(&url, &tls).await });
+        if let Some((_, former)) = self.dialing.replace((conn, handle)) {
+            former.abort();
+        }
         R::spawn(async move {
-            let result = Box::new(dial::connect::<R>(&url, &tls).await);
+            let Ok(result) = dial.await else { return };
+            let result = Box::new(result);
             let _gone = inbox.unbounded_send(Message::Dialed { conn, result });
         });
     }
 
     pub(super) fn dialed(&mut self, conn: ConnId, result: Dialed<R::Stream>) {
-        if self.dialing != Some(conn) {
+        if !self.is_dialing(conn) {
             return;
         }
         self.dialing = None;
@@ -133,9 +138,17 @@ impl<R: Runtime> Driver<R> {
         }
     }
 
+    fn is_dialing(&self, conn: ConnId) -> bool {
+        self.dialing
+            .as_ref()
+            .is_some_and(|(dialed, _)| *dialed == conn)
+    }
+
     fn close(&mut self, conn: ConnId) {
-        if self.dialing == Some(conn) {
-            self.dialing = None;
+        if self.is_dialing(conn)
+            && let Some((_, dial)) = self.dialing.take()
+        {
+            dial.abort();
         }
         let Some((open, mut socket)) = self.socket.take() else {
             return;

@@ -122,11 +122,16 @@ impl Bench {
         self.pool = None;
     }
 
+    /// Whether no fact waits.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.facts.try_recv().is_err()
+    }
+
     /// Nothing else is reported, once all workers are gone.
     pub(crate) fn ends_quietly(mut self) {
         self.order(Action::Kill { worker: WORKER });
         assert_eq!(self.down(), DownCause::Killed);
-        assert!(self.facts.try_recv().is_err());
+        assert!(self.is_quiet());
     }
 }
 

@@ -289,6 +289,54 @@ fn a_worker_that_ends_by_itself_is_reported_with_its_last_words() {
 }
 
 #[test]
+fn an_answer_counts_though_its_worker_stopped_listening() {
+    for stay in ["", "sleep 0.2"] {
+        let mut settings = AcpSettings::new("sh");
+        settings.args = vec!["-c".into(), format!("{LAST_WORDS}{stay}")];
+        let mut bench = Bench::up(settings);
+
+        assert_eq!(bench.turn("hello"), answered("done"));
+
+        assert_eq!(bench.down(), exited(0, ""));
+    }
+}
+
+/// Answers its first prompt, asks for something whose answer it cannot hear, and ends.
+const LAST_WORDS: &str = r#"
+say() { printf '{"jsonrpc":"2.0",%s}\n' "$1"; }
+read -r line; say '"id":0,"result":{"protocolVersion":1}'
+read -r line; say '"id":1,"result":{"sessionId":"s-1"}'
+read -r line; exec 0<&-
+update='"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"done"}'
+say '"method":"session/update","params":{"sessionId":"s-1","update":{'"$update"'}}'
+say '"id":7,"method":"fs/read_text_file","params":{}'
+say '"id":2,"result":{"stopReason":"end_turn"}'
+"#;
+
+#[test]
+fn a_program_that_is_no_agent_is_ended_at_once() {
+    let mut settings = AcpSettings::new("yes");
+    settings.limits.start = Duration::from_secs(600);
+    let mut bench = Bench::new(settings);
+
+    bench.order(Action::Spawn { worker: WORKER });
+
+    let text = Excerpt::new("it does not speak ACP: it writes lines like \"y\"");
+    assert_eq!(bench.down(), DownCause::NoHandshake { text });
+}
+
+#[test]
+fn a_worker_that_is_down_is_not_down_again() {
+    let mut bench = Bench::up(fake("echo"));
+    bench.order(Action::Kill { worker: WORKER });
+    assert_eq!(bench.down(), DownCause::Killed);
+
+    bench.order(Action::Kill { worker: WORKER });
+
+    assert!(bench.is_quiet());
+}
+
+#[test]
 fn a_worker_that_does_not_get_ready_is_reported_as_down() {
     let mut mute = fake("mute");
     mute.limits.start = Duration::from_millis(50);

@@ -21,7 +21,9 @@ People read stderr, programs read stdout (--json).";
 
 const RUN_HELP: &str = "\
 Everything after -- is the command of the worker: a program that speaks ACP on its standard input
-and output. It never sees the key.
+and output. It is not given the key, and on Linux it cannot read it from this program either. It
+runs as the same user, though, and may read what that user may: a key file, or the environment of
+the process that started this one.
 
 Environment, where no flag is given:
   BUZZ_RELAY_URL                   --relay

@@ -17,6 +17,7 @@ use buzz_proto::schedule::{Policy, RespondTo};
 use buzz_proto::trace::Privacy;
 use buzz_proto::{publish, relay, schedule};
 
+use crate::agent::Parts;
 use crate::args::{Respond, RunArgs, SessionPolicy};
 use crate::exit::Failure;
 use crate::ui::Ui;
@@ -28,13 +29,7 @@ const ARGS_VARIABLE: &str = "BUZZ_ACP_AGENT_ARGS";
 
 /// All that an agent needs to run.
 pub(crate) struct Settings {
-    pub(crate) url: RelayUrl,
-    pub(crate) tls: Tls,
-    pub(crate) key: SecretKey,
-    pub(crate) attestation: Option<Attestation>,
-    pub(crate) config: Config,
-    pub(crate) worker: AcpSettings,
-    pub(crate) record: Option<RecordTo>,
+    pub(crate) parts: Parts,
     /// The relay must be reached by then, if there is a limit.
     pub(crate) give_up: Option<Duration>,
     pub(crate) grace: Duration,
@@ -80,14 +75,17 @@ impl Settings {
             .transpose()?;
         let give_up = (args.give_up_after > 0).then(|| Duration::from_secs(args.give_up_after));
         let grace = Duration::from_secs(args.grace);
-        Ok(Self {
+        let parts = Parts {
+            config,
             url,
             tls,
             key,
             attestation,
-            config,
             worker,
             record,
+        };
+        Ok(Self {
+            parts,
             give_up,
             grace,
         })
@@ -95,9 +93,15 @@ impl Settings {
 
     /// Who runs, where, and for whom.
     pub(crate) fn summary(&self) -> String {
-        let me = npub(&self.config.me);
-        let Consumer::Workers(scheduler) = &self.config.consumer else {
-            return format!("agent {me} on {}", self.url);
+        let Parts {
+            config,
+            url,
+            worker,
+            ..
+        } = &self.parts;
+        let me = npub(&config.me);
+        let Consumer::Workers(scheduler) = &config.consumer else {
+            return format!("agent {me} on {url}");
         };
         let answers = match &scheduler.respond_to {
             RespondTo::OwnerOnly => "answers its owner".to_owned(),
@@ -105,11 +109,8 @@ impl Settings {
             RespondTo::Anyone => "answers everyone".to_owned(),
             RespondTo::Nobody => "answers nobody".to_owned(),
         };
-        let (workers, command) = (scheduler.workers, &self.worker.command);
-        format!(
-            "agent {me} on {}: {answers}, workers: {workers} × {command}",
-            self.url
-        )
+        let (workers, command) = (scheduler.workers, &worker.command);
+        format!("agent {me} on {url}: {answers}, workers: {workers} × {command}")
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::json;
 use tracing_subscriber::EnvFilter;
 
 use crate::exit::Failure;
+use crate::secrets::scrubbed;
 
 /// Writes lines. A stream that somebody has closed is no fault: what is left to do is still done.
 #[derive(Clone, Copy, Debug)]
@@ -89,13 +90,16 @@ impl Ui {
 
     /// Something that works, but not as it should.
     pub(crate) fn warn(self, line: impl fmt::Display) {
+        let line = scrubbed(&line.to_string());
         self.styled(Look::Bad, format_args!("warning: {line}"));
     }
 
     /// Says why the program ends, to both, and gives its exit code.
+    /// The sentence may quote what it was given, which may be a key in the wrong place.
     pub(crate) fn fail(self, failure: &Failure) -> ExitCode {
-        self.styled(Look::Bad, format_args!("error: {}", failure.text));
-        self.json(&json!({"error": failure.text, "exit": failure.exit.code()}));
+        let text = scrubbed(&failure.text);
+        self.styled(Look::Bad, format_args!("error: {text}"));
+        self.json(&json!({"error": text, "exit": failure.exit.code()}));
         failure.exit.into()
     }
 

@@ -7,13 +7,11 @@
 mod crowd;
 mod score;
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use buzz_adapters::acp::{AcpPool, AcpSettings, Workers};
-use buzz_adapters::connect::{Handle, Report, Setup, connect};
+use buzz_adapters::acp::AcpSettings;
+use buzz_adapters::connect::{Handle, Report};
 use buzz_adapters::keys::SecretKey;
-use buzz_adapters::sign::{LocalSigner, Signer as _};
 use buzz_adapters::tls::{Roots, Tls};
 use buzz_adapters::tokio::Tokio;
 use buzz_adapters::url::RelayUrl;
@@ -25,8 +23,10 @@ use buzz_proto::{publish, relay, schedule};
 
 use self::crowd::{Crowd, Plan};
 use self::score::Score;
+use crate::agent::Parts;
 use crate::args::DemoArgs;
 use crate::exit::{Exit, Failure};
+use crate::fault;
 use crate::settings::{draw_seed, start_trace};
 use crate::ui::Ui;
 
@@ -73,7 +73,10 @@ async fn show(args: &DemoArgs, ui: Ui) -> Result<Score, Failure> {
         args.users
     ));
     let mut agent = start_agent(&relay, key, args, ui)?;
-    let tally = crowd.talk(ui).await?;
+    let tally = tokio::select! {
+        tally = crowd.talk(ui) => tally?,
+        fault = fault::happened() => return Err(fault),
+    };
     agent.shutdown(GRACE);
     agent.ended().await;
     relay.shutdown().await;
@@ -106,41 +109,37 @@ fn start_agent(
     ui: Ui,
 ) -> Result<Handle<Tokio>, Failure> {
     let url = RelayUrl::parse(&relay.url()).map_err(Failure::other)?;
-    let signer = LocalSigner::new(key);
     let mut workers = schedule::Config::new(WORKERS);
     workers.respond_to = schedule::RespondTo::Anyone;
     let config = Config {
         seed: args.seed.map_or_else(draw_seed, Ok)?,
-        me: signer.public_key(),
+        me: key.public_key(),
         relay: relay::Config::new(&relay.url()),
         publish: publish::Config::default(),
         consumer: Consumer::Workers(Box::new(workers)),
     };
     let program = std::env::current_exe().map_err(Failure::other)?;
-    let mut settings = AcpSettings::new(program.to_string_lossy());
-    settings.args = vec!["echo-worker".into()];
-    let runtime = tokio::runtime::Handle::current();
+    let mut worker = AcpSettings::new(program.to_string_lossy());
+    worker.args = vec!["echo-worker".into()];
     let trace = args.trace.as_deref();
     let record = trace
         .map(|path| start_trace(path, Privacy::Redacted))
         .transpose()?;
-    let setup = Setup {
+    let parts = Parts {
         config,
         url,
         tls: Tls::new(Roots::Bundled, None).map_err(Failure::other)?,
-        signer: Arc::new(signer),
+        key,
         attestation: None,
-        workers: Some(Box::new(move |facts| -> Box<dyn Workers> {
-            Box::new(AcpPool::new(settings, runtime, move |fact| facts(fact)))
-        })),
+        worker,
         record,
-        report: Box::new(move |report| {
+    };
+    parts.start(
+        |_| {},
+        move |report| {
             if let Report::RecordFailed(error) = report {
                 ui.warn(format_args!("the trace is given up: {error}"));
             }
-        }),
-    };
-    // With workers nobody else takes events, so the stream is not needed.
-    let (handle, _events) = connect::<Tokio>(setup).map_err(Failure::other)?;
-    Ok(handle)
+        },
+    )
 }

@@ -17,11 +17,10 @@ mod settings;
 mod signals;
 mod startup;
 mod teller;
+mod trace_file;
 mod ui;
 
 use std::process::ExitCode;
-
-use clap::Parser as _;
 
 use crate::args::{Args, Command, DemoArgs};
 use crate::exit::{Exit, Failure};
@@ -32,7 +31,7 @@ fn main() -> ExitCode {
     if secrets::are_in(std::env::args_os().skip(1)) {
         return Ui::new(false).fail(&secrets::refusal());
     }
-    let args = match Args::try_parse() {
+    let args = match Args::read() {
         Ok(args) => args,
         Err(error) => return refuse(&error),
     };
@@ -64,7 +63,13 @@ fn report(result: Result<(), Failure>, ui: Ui) -> ExitCode {
 fn refuse(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     let clean = secrets::scrubbed(&text);
-    if clean == text {
+    if let Some(variable) = args::variable_of(error) {
+        let text = format!(
+            "{}\n\nThe value stands in the variable {variable}.",
+            clean.trim_end()
+        );
+        Ui::new(false).line(text);
+    } else if clean == text {
         // A closed terminal leaves nobody to tell.
         let _closed = error.print();
     } else {

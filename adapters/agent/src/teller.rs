@@ -158,6 +158,14 @@ fn tell_missed(missed: &AtomicU64, ui: Ui) {
     }
 }
 
+/// Whether somebody may have to act.
+pub(crate) fn is_trouble(report: &Report) -> bool {
+    match report {
+        Report::Note(note) => look(note) == Look::Bad,
+        _ => true,
+    }
+}
+
 fn look(note: &Note) -> Look {
     let note = if let Note::Repeated { last, .. } = note {
         last

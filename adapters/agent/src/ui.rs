@@ -48,6 +48,14 @@ impl Ui {
         }
     }
 
+    /// The same without machine output.
+    pub(crate) const fn for_people(self) -> Self {
+        Self {
+            json: false,
+            ..self
+        }
+    }
+
     /// Whether machine output is wanted.
     pub(crate) const fn is_json(self) -> bool {
         self.json
@@ -61,9 +69,11 @@ impl Ui {
     /// One line for people, of this look.
     pub(crate) fn styled(self, look: Look, line: impl fmt::Display) {
         let mut stderr = io::stderr().lock();
+        // A line of progress may stand there.
+        let clear = if self.terminal { "\r\x1b[K" } else { "" };
         let _closed = match look.code() {
-            Some(code) if self.colours => writeln!(stderr, "\x1b[{code}m{line}\x1b[0m"),
-            Some(_) | None => writeln!(stderr, "{line}"),
+            Some(code) if self.colours => writeln!(stderr, "{clear}\x1b[{code}m{line}\x1b[0m"),
+            Some(_) | None => writeln!(stderr, "{clear}{line}"),
         };
     }
 

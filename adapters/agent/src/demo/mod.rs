@@ -5,12 +5,13 @@
 //! the crowd's own connections received and can read back from the relay.
 
 mod crowd;
+mod diary;
 mod score;
 
 use std::time::{Duration, Instant};
 
 use buzz_adapters::acp::AcpSettings;
-use buzz_adapters::connect::{Handle, Report};
+use buzz_adapters::connect::Handle;
 use buzz_adapters::keys::SecretKey;
 use buzz_adapters::tls::{Roots, Tls};
 use buzz_adapters::tokio::Tokio;
@@ -22,12 +23,14 @@ use buzz_proto::trace::Privacy;
 use buzz_proto::{publish, relay, schedule};
 
 use self::crowd::{Crowd, Plan};
+use self::diary::Diary;
 use self::score::Score;
 use crate::agent::Parts;
 use crate::args::DemoArgs;
 use crate::exit::{Exit, Failure};
 use crate::fault;
-use crate::settings::{draw_seed, start_trace};
+use crate::settings::draw_seed;
+use crate::trace_file::start_trace;
 use crate::ui::Ui;
 
 /// Channels the crowd talks in.
@@ -43,7 +46,12 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Runs the demonstration. The exit code says whether everything owed was answered or accounted
 /// for, once.
 pub(crate) async fn run(args: &DemoArgs, ui: Ui) -> Result<Exit, Failure> {
-    let score = show(args, ui).await?;
+    let diary = Diary::start(ui)?;
+    let result = show(args, &diary, ui).await;
+    if !result.as_ref().is_ok_and(Score::is_clean) {
+        diary.show(ui);
+    }
+    let score = result?;
     for (name, count, meaning) in score.rows() {
         ui.line(format_args!("{name:>10} {count:>5}  {meaning}"));
     }
@@ -59,7 +67,7 @@ pub(crate) async fn run(args: &DemoArgs, ui: Ui) -> Result<Exit, Failure> {
     })
 }
 
-async fn show(args: &DemoArgs, ui: Ui) -> Result<Score, Failure> {
+async fn show(args: &DemoArgs, diary: &Diary, ui: Ui) -> Result<Score, Failure> {
     let started = Instant::now();
     let relay = DevRelay::start(Options::default())
         .await
@@ -72,7 +80,7 @@ async fn show(args: &DemoArgs, ui: Ui) -> Result<Score, Failure> {
         relay.url(),
         args.users
     ));
-    let mut agent = start_agent(&relay, key, args, ui)?;
+    let mut agent = start_agent(&relay, key, args, diary.clone())?;
     let tally = tokio::select! {
         tally = crowd.talk(ui) => tally?,
         fault = fault::happened() => return Err(fault),
@@ -106,7 +114,7 @@ fn start_agent(
     relay: &DevRelay,
     key: SecretKey,
     args: &DemoArgs,
-    ui: Ui,
+    diary: Diary,
 ) -> Result<Handle<Tokio>, Failure> {
     let url = RelayUrl::parse(&relay.url()).map_err(Failure::other)?;
     let mut workers = schedule::Config::new(WORKERS);
@@ -134,12 +142,5 @@ fn start_agent(
         worker,
         record,
     };
-    parts.start(
-        |_| {},
-        move |report| {
-            if let Report::RecordFailed(error) = report {
-                ui.warn(format_args!("the trace is given up: {error}"));
-            }
-        },
-    )
+    parts.start(|_| {}, move |report| diary.take(report))
 }

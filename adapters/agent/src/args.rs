@@ -1,9 +1,17 @@
 //! The command line.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use clap::builder::BoolishValueParser;
-use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::builder::{BoolishValueParser, Resettable};
+use clap::error::{ContextKind, ContextValue};
+use clap::parser::ValueSource;
+use clap::{
+    Arg, ArgGroup, Args as ClapArgs, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
+    ValueEnum,
+};
+
+const RUN: &str = "run";
 
 /// The exit codes, for the help.
 pub(crate) const EXIT_CODES: &str = "\
@@ -21,9 +29,11 @@ People read stderr, programs read stdout (--json).";
 
 const RUN_HELP: &str = "\
 Everything after -- is the command of the worker: a program that speaks ACP on its standard input
-and output. It never sees the key.
+and output. It is not given the key, and on Linux it cannot read it from this program either. It
+runs as the same user, though, and may read what that user may: a key file, or the environment of
+the process that started this one.
 
-Environment, where no flag is given:
+Environment, where no flag is given; an empty variable is none:
   BUZZ_RELAY_URL                   --relay
   BUZZ_PRIVATE_KEY                 the key, in place of --key-file: nsec1... or 64 hex digits
   BUZZ_AUTH_TAG                    the owner's attestation (NIP-OA), a JSON array; names the owner
@@ -64,6 +74,66 @@ pub(crate) enum Command {
     /// A worker that answers with what it was asked.
     #[command(hide = true)]
     EchoWorker,
+}
+
+impl Args {
+    /// Reads the command line and the environment, where an empty variable is none.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        let command = Self::command().mut_subcommand(RUN, |run| {
+            run.mut_args(|arg| match variable(&arg) {
+                Some(_) => arg,
+                None => arg.env(Resettable::Reset),
+            })
+        });
+        let matches = command.clone().try_get_matches()?;
+        let mut args = Self::from_arg_matches(&matches)?;
+        if let Command::Run(run) = &mut args.command
+            && let Some(given) = matches.subcommand_matches(RUN)
+        {
+            let known = command.find_subcommand(RUN).into_iter();
+            let known = known.flat_map(clap::Command::get_arguments);
+            run.variables = known
+                .filter_map(|arg| Some((arg, variable(arg)?)))
+                .filter(|(arg, _)| {
+                    given.value_source(arg.get_id().as_str()) == Some(ValueSource::EnvVariable)
+                })
+                .filter_map(|(arg, name)| Some((format!("--{}", arg.get_long()?), name)))
+                .collect();
+        }
+        Ok(args)
+    }
+}
+
+impl RunArgs {
+    /// The flag, or the variable where its value comes from there.
+    pub(crate) fn name_of<'a>(&'a self, flag: &'a str) -> &'a str {
+        self.variables.get(flag).map_or(flag, String::as_str)
+    }
+}
+
+/// The variable whose value is wrong, if it was not a flag's.
+pub(crate) fn variable_of(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(invalid)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let flag = invalid.split_whitespace().next()?;
+    let is_given = std::env::args_os().skip(1).any(|arg| {
+        let arg = arg.to_string_lossy();
+        arg.split('=').next() == Some(flag)
+    });
+    let command = Args::command();
+    let arg = command
+        .find_subcommand(RUN)?
+        .get_arguments()
+        .find(|arg| arg.get_long() == flag.strip_prefix("--"))?;
+    variable(arg).filter(|_| !is_given)
+}
+
+/// The name of an argument's variable, if that is set and not empty.
+fn variable(arg: &Arg) -> Option<String> {
+    let name = arg.get_env()?;
+    let is_set = std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    is_set.then(|| name.to_string_lossy().into_owned())
 }
 
 impl Command {
@@ -148,8 +218,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     #[arg(env = "BUZZ_ACP_KINDS", hide_env = true)]
     pub(crate) kinds: Vec<u32>,
-    /// Record what the machine is told and what it orders; what people wrote is left out. A file
-    /// of that name is kept beside it as FILE.old.
+    /// Record what the machine is told and what it orders; what people wrote is left out. A trace
+    /// of that name is kept beside it as FILE.1 to FILE.9.
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
     /// Record what people wrote, too.
@@ -184,6 +254,9 @@ pub(crate) struct RunArgs {
     /// The worker's program and its arguments.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+    /// Flags whose values come from variables, and the names of those.
+    #[arg(skip)]
+    variables: BTreeMap<String, String>,
 }
 
 /// A new key.

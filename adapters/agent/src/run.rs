@@ -1,22 +1,21 @@
 //! An agent on a relay, from its start to its end.
 
 use std::future::pending;
-use std::io;
+use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use buzz_adapters::acp::{AcpPool, AcpSettings, Facts, Workers};
-use buzz_adapters::connect::{self, Handle, Report, Setup, StartWorkers};
-use buzz_adapters::sign::LocalSigner;
+use buzz_adapters::connect::{Handle, Report};
 use buzz_adapters::tokio::Tokio;
-use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
+use crate::agent::{Parts, start_runtime};
 use crate::args::RunArgs;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
+use crate::fault;
 use crate::settings::Settings;
+use crate::signals::Signals;
 use crate::startup::Startup;
 use crate::teller::Teller;
 use crate::ui::Ui;
@@ -29,89 +28,84 @@ const GRACE_MARGIN: Duration = Duration::from_secs(10);
 const RUNTIME_END: Duration = Duration::from_secs(2);
 
 /// Runs an agent until it is told to stop, or its start cannot succeed.
-pub(crate) fn run(args: RunArgs, ui: Ui) -> Result<(), Failure> {
-    let settings = Settings::read(args, ui)?;
-    let runtime = start_runtime()?;
-    let (teller, told) = Teller::start(ui)?;
-    let result = runtime.block_on(serve(settings, teller, ui));
-    runtime.shutdown_timeout(RUNTIME_END);
-    told.wait();
-    if result.is_ok() {
-        ui.line("the agent has ended");
+pub(crate) fn run(args: RunArgs, ui: Ui) -> ExitCode {
+    hide_memory(ui);
+    let ready = Settings::read(args, ui).and_then(|settings| Ok((settings, Teller::start(ui)?)));
+    let (settings, (teller, told)) = match ready {
+        Ok(ready) => ready,
+        Err(failure) => return ui.fail(&failure),
+    };
+    // From here on the teller alone writes: whoever does not read must not hold up the end.
+    let result = fault::contain(|| {
+        let runtime = start_runtime()?;
+        let result = runtime.block_on(serve(settings, teller));
+        runtime.shutdown_timeout(RUNTIME_END);
+        result
+    });
+    let exit = result
+        .as_ref()
+        .map_or_else(|failure| failure.exit, |()| Exit::Done);
+    told.end(result);
+    exit.into()
+}
+
+/// Keeps other processes of the same user, such as workers, from reading the key in this one.
+fn hide_memory(ui: Ui) {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = nix::sys::prctl::set_dumpable(false) {
+        ui.warn(format_args!("workers could read the key: {error}"));
     }
-    result
+    #[cfg(not(target_os = "linux"))]
+    let _unused = ui;
 }
 
-/// The runtime of a whole program.
-pub(crate) fn start_runtime() -> Result<Runtime, Failure> {
-    Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::other(format!("there is no runtime: {error}")))
-}
-
-async fn serve(settings: Settings, teller: Teller, ui: Ui) -> Result<(), Failure> {
+async fn serve(settings: Settings, teller: Teller) -> Result<(), Failure> {
     let mut signals =
         Signals::new().map_err(|error| Failure::other(format!("no signals arrive: {error}")))?;
-    ui.line(settings.summary());
-    let (give_up, grace) = (settings.give_up, settings.grace);
-    let (watch, failure) = Watch::new(&settings);
-    let setup = setup(settings, teller, watch.clone());
-    let (mut handle, _no_events) = connect::connect::<Tokio>(setup).map_err(Failure::settings)?;
+    teller.say(settings.summary());
+    let Settings {
+        parts,
+        give_up,
+        grace,
+    } = settings;
+    let (watch, failure) = Watch::new(&parts);
+    let (facts, reports, reporter) = (watch.clone(), watch.clone(), teller.clone());
+    let look = move |fact: &_| facts.worker(fact);
+    let mut handle = parts.start(look, move |report| {
+        reports.report(&report);
+        reporter.take(report);
+    })?;
     let failure = tokio::select! {
         failure = failed(failure) => failure,
         failure = too_late(give_up, &watch) => failure,
+        fault = fault::happened() => return Err(fault),
         () = handle.ended() => return Ok(()),
-        () = signals.next() => {
+        () = signals.first() => {
+            let asked = Some(Instant::now());
+            handle.shutdown(grace);
             let seconds = grace.as_secs();
-            ui.line(format_args!(
+            teller.say(format_args!(
                 "ending: what runs gets up to {seconds} s; Ctrl-C again ends at once"
             ));
-            return finish(&mut handle, grace, &mut signals).await;
+            return finish(&mut handle, grace, signals.another(asked)).await;
         }
     };
     // Why it ends is known; how it ends adds nothing.
-    let _end = finish(&mut handle, FAILED_GRACE, &mut signals).await;
+    handle.shutdown(FAILED_GRACE);
+    let _end = finish(&mut handle, FAILED_GRACE, signals.another(None)).await;
     Err(failure)
 }
 
-fn setup(settings: Settings, teller: Teller, watch: Watch) -> Setup {
-    let workers = start_workers(settings.worker, watch.clone());
-    Setup {
-        config: settings.config,
-        url: settings.url,
-        tls: settings.tls,
-        signer: Arc::new(LocalSigner::new(settings.key)),
-        attestation: settings.attestation,
-        workers: Some(workers),
-        record: settings.record,
-        report: Box::new(move |report| {
-            watch.report(&report);
-            teller.take(report);
-        }),
-    }
-}
-
-fn start_workers(worker: AcpSettings, watch: Watch) -> StartWorkers {
-    let runtime = tokio::runtime::Handle::current();
-    Box::new(move |facts: Facts| -> Box<dyn Workers> {
-        let facts = move |fact| {
-            watch.worker(&fact);
-            facts(fact);
-        };
-        Box::new(AcpPool::new(worker, runtime, facts))
-    })
-}
-
+/// Waits for the end of an agent that was told to.
 async fn finish(
     handle: &mut Handle<Tokio>,
     grace: Duration,
-    signals: &mut Signals,
+    insisted: impl Future<Output = ()>,
 ) -> Result<(), Failure> {
-    handle.shutdown(grace);
     let text = tokio::select! {
         () = handle.ended() => return Ok(()),
-        () = signals.next() => "ended at once, as asked: running turns have no answer",
+        () = insisted => "ended at once, as asked: running turns have no answer",
+        fault = fault::happened() => return Err(fault),
         () = sleep(grace.saturating_add(GRACE_MARGIN)) => "the agent did not end in time",
     };
     Err(Failure::other(text))
@@ -147,9 +141,9 @@ struct Watched {
 }
 
 impl Watch {
-    fn new(settings: &Settings) -> (Self, oneshot::Receiver<Failure>) {
+    fn new(parts: &Parts) -> (Self, oneshot::Receiver<Failure>) {
         let (sender, failure) = oneshot::channel();
-        let (relay, command) = (settings.url.to_string(), settings.worker.command.clone());
+        let (relay, command) = (parts.url.to_string(), parts.worker.command.clone());
         let startup = Startup::new(relay, command);
         let watched = Watched {
             startup,
@@ -179,28 +173,6 @@ impl Watch {
         {
             // The program may be ending for another reason.
             let _over = sender.send(failure);
-        }
-    }
-}
-
-/// What tells the program to stop. A hang-up is left to the system, which knows `nohup`.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
         }
     }
 }

@@ -17,8 +17,10 @@ use buzz_proto::schedule::{Policy, RespondTo};
 use buzz_proto::trace::Privacy;
 use buzz_proto::{publish, relay, schedule};
 
+use crate::agent::Parts;
 use crate::args::{Respond, RunArgs, SessionPolicy};
 use crate::exit::Failure;
+use crate::trace_file::{is_same, start_trace};
 use crate::ui::Ui;
 
 const KEY_VARIABLE: &str = "BUZZ_PRIVATE_KEY";
@@ -28,13 +30,7 @@ const ARGS_VARIABLE: &str = "BUZZ_ACP_AGENT_ARGS";
 
 /// All that an agent needs to run.
 pub(crate) struct Settings {
-    pub(crate) url: RelayUrl,
-    pub(crate) tls: Tls,
-    pub(crate) key: SecretKey,
-    pub(crate) attestation: Option<Attestation>,
-    pub(crate) config: Config,
-    pub(crate) worker: AcpSettings,
-    pub(crate) record: Option<RecordTo>,
+    pub(crate) parts: Parts,
     /// The relay must be reached by then, if there is a limit.
     pub(crate) give_up: Option<Duration>,
     pub(crate) grace: Duration,
@@ -47,19 +43,14 @@ impl Settings {
     /// Names the flag or variable that cannot be used, and what would do.
     pub(crate) fn read(args: RunArgs, ui: Ui) -> Result<Self, Failure> {
         let url = RelayUrl::parse(&args.relay)
-            .map_err(|error| Failure::settings(format!("--relay: {error}")))?;
+            .map_err(|error| Failure::settings(format!("{}: {error}", args.name_of("--relay"))))?;
         let key = read_key(args.key_file.as_deref(), ui)?;
         let me = key.public_key();
         let attestation = read_attestation(&me)?;
-        let owner = read_owner(args.owner.as_deref(), attestation.as_ref(), &me)?;
+        let owner = read_owner(&args, attestation.as_ref(), &me)?;
         let scheduler = scheduler(&args, owner)?;
         let worker = read_worker(&args, &scheduler.respond_to)?;
-        let roots = if args.system_roots {
-            Roots::System
-        } else {
-            Roots::Bundled
-        };
-        let tls = Tls::new(roots, args.ca.as_deref()).map_err(Failure::settings)?;
+        let tls = read_tls(&args)?;
         let config = Config {
             seed: draw_seed()?,
             me,
@@ -68,26 +59,20 @@ impl Settings {
             consumer: Consumer::Workers(Box::new(scheduler)),
         };
         config.validate().map_err(Failure::settings)?;
-        let privacy = if args.trace_whole {
-            Privacy::Whole
-        } else {
-            Privacy::Redacted
-        };
-        let record = args
-            .trace
-            .as_deref()
-            .map(|path| start_trace(path, privacy))
-            .transpose()?;
+        let record = read_trace(&args)?;
         let give_up = (args.give_up_after > 0).then(|| Duration::from_secs(args.give_up_after));
         let grace = Duration::from_secs(args.grace);
-        Ok(Self {
+        let parts = Parts {
+            config,
             url,
             tls,
             key,
             attestation,
-            config,
             worker,
             record,
+        };
+        Ok(Self {
+            parts,
             give_up,
             grace,
         })
@@ -95,9 +80,15 @@ impl Settings {
 
     /// Who runs, where, and for whom.
     pub(crate) fn summary(&self) -> String {
-        let me = npub(&self.config.me);
-        let Consumer::Workers(scheduler) = &self.config.consumer else {
-            return format!("agent {me} on {}", self.url);
+        let Parts {
+            config,
+            url,
+            worker,
+            ..
+        } = &self.parts;
+        let me = npub(&config.me);
+        let Consumer::Workers(scheduler) = &config.consumer else {
+            return format!("agent {me} on {url}");
         };
         let answers = match &scheduler.respond_to {
             RespondTo::OwnerOnly => "answers its owner".to_owned(),
@@ -105,11 +96,8 @@ impl Settings {
             RespondTo::Anyone => "answers everyone".to_owned(),
             RespondTo::Nobody => "answers nobody".to_owned(),
         };
-        let (workers, command) = (scheduler.workers, &self.worker.command);
-        format!(
-            "agent {me} on {}: {answers}, workers: {workers} × {command}",
-            self.url
-        )
+        let (workers, command) = (scheduler.workers, &worker.command);
+        format!("agent {me} on {url}: {answers}, workers: {workers} × {command}")
     }
 }
 
@@ -158,24 +146,24 @@ fn read_attestation(me: &PubKey) -> Result<Option<Attestation>, Failure> {
 }
 
 fn read_owner(
-    given: Option<&str>,
+    args: &RunArgs,
     attestation: Option<&Attestation>,
     me: &PubKey,
 ) -> Result<Option<PubKey>, Failure> {
-    let given = given
-        .filter(|text| !text.is_empty())
-        .map(|text| public_key("--owner", text));
+    let name = args.name_of("--owner");
+    let given = args.owner.as_deref().filter(|text| !text.is_empty());
+    let given = given.map(|text| public_key(name, text));
     let given = given.transpose()?;
     let attested = attestation.map(Attestation::owner);
     if given.as_ref() == Some(me) {
-        return Err(Failure::settings(
-            "--owner is the agent's own key, and an agent does not answer itself: \
-             give the key of its human",
-        ));
+        return Err(Failure::settings(format!(
+            "{name} is the agent's own key, and an agent does not answer itself: \
+             give the key of its human"
+        )));
     }
     match (given, attested) {
         (Some(given), Some(attested)) if given != attested => Err(Failure::settings(format!(
-            "--owner says {}, {ATTESTATION_VARIABLE} says {}: give one owner",
+            "{name} says {}, {ATTESTATION_VARIABLE} says {}: give one owner",
             npub(&given),
             npub(&attested)
         ))),
@@ -201,7 +189,7 @@ fn scheduler(args: &RunArgs, owner: Option<PubKey>) -> Result<schedule::Config, 
 fn respond_to(args: &RunArgs, owner: Option<PubKey>) -> Result<RespondTo, Failure> {
     let allowed = args.allow.iter().filter(|text| !text.is_empty());
     let allowed: Vec<_> = allowed
-        .map(|text| public_key("--allow", text))
+        .map(|text| public_key(args.name_of("--allow"), text))
         .collect::<Result<_, _>>()?;
     match args.respond_to {
         Respond::OwnerOnly if owner.is_none() => Err(Failure::settings(
@@ -211,9 +199,12 @@ fn respond_to(args: &RunArgs, owner: Option<PubKey>) -> Result<RespondTo, Failur
         Respond::Allowlist if allowed.is_empty() => Err(Failure::settings(
             "--respond-to allowlist needs at least one --allow KEY",
         )),
-        Respond::OwnerOnly | Respond::Anyone | Respond::Nobody if !allowed.is_empty() => Err(
-            Failure::settings("--allow has a meaning under --respond-to allowlist alone"),
-        ),
+        Respond::OwnerOnly | Respond::Anyone | Respond::Nobody if !allowed.is_empty() => {
+            Err(Failure::settings(format!(
+                "{} has a meaning under --respond-to allowlist alone",
+                args.name_of("--allow")
+            )))
+        }
         Respond::OwnerOnly => Ok(RespondTo::OwnerOnly),
         Respond::Allowlist => Ok(RespondTo::Allowlist(allowed)),
         Respond::Anyone => Ok(RespondTo::Anyone),
@@ -228,7 +219,10 @@ fn relay_part(args: &RunArgs, url: &RelayUrl) -> Result<relay::Config, Failure> 
     let channels: Vec<ChannelId> = channels
         .map(|text| text.parse())
         .collect::<Result<_, _>>()
-        .map_err(|_| Failure::settings("--channel: a channel is a UUID with hyphens"))?;
+        .map_err(|_| {
+            let name = args.name_of("--channel");
+            Failure::settings(format!("{name}: a channel is a UUID with hyphens"))
+        })?;
     if !channels.is_empty() {
         config.channels = Channels::Given(channels);
     }
@@ -273,20 +267,41 @@ fn read_worker(args: &RunArgs, respond_to: &RespondTo) -> Result<AcpSettings, Fa
     Ok(worker)
 }
 
-/// Creates the file of a trace. One that is there may be the only record of a fault, and a service
-/// that starts again must not stumble over it: it is kept under another name.
-pub(crate) fn start_trace(path: &Path, privacy: Privacy) -> Result<RecordTo, Failure> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let failed = |error| Failure::settings(format!("--trace {}: {error}", path.display()));
-    if path.is_file() {
-        let mut old = path.to_owned().into_os_string();
-        old.push(".old");
-        std::fs::rename(path, old).map_err(failed)?;
+fn read_trace(args: &RunArgs) -> Result<Option<RecordTo>, Failure> {
+    let Some(path) = args.trace.as_deref() else {
+        return Ok(None);
+    };
+    let others = [("--key-file", &args.key_file), ("--ca", &args.ca)];
+    for (flag, other) in others {
+        if other.as_deref().is_some_and(|other| is_same(path, other)) {
+            return Err(Failure::settings(format!(
+                "--trace and {flag} name the same file, {}",
+                path.display()
+            )));
+        }
     }
-    let mut options = File::options();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let file = options.open(path).map_err(failed)?;
-    Ok(RecordTo { file, privacy })
+    let privacy = if args.trace_whole {
+        Privacy::Whole
+    } else {
+        Privacy::Redacted
+    };
+    start_trace(path, privacy).map(Some)
+}
+
+fn read_tls(args: &RunArgs) -> Result<Tls, Failure> {
+    let roots = if args.system_roots {
+        Roots::System
+    } else {
+        Roots::Bundled
+    };
+    if let Some(path) = args.ca.as_deref() {
+        let failed = |error| Failure::settings(format!("--ca {}: {error}", path.display()));
+        File::open(path).map_err(failed)?;
+    }
+    Tls::new(roots, args.ca.as_deref()).map_err(|error| {
+        let flag = if args.ca.is_some() { "--ca: " } else { "" };
+        Failure::settings(format!("{flag}{error}"))
+    })
 }
 
 fn public_key(flag: &str, text: &str) -> Result<PubKey, Failure> {

@@ -1,6 +1,7 @@
 //! Tells what an agent reports, on a thread of its own: an output that nobody reads must hold up
 //! neither the agent nor its end.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -12,6 +13,7 @@ use buzz_proto::note::{LinkNote, Note, SubPhase, TurnOutcome};
 use serde_json::json;
 
 use crate::exit::Failure;
+use crate::secrets::scrubbed;
 use crate::ui::{Look, Ui};
 
 /// Reports that wait for a slow output; what comes on top is counted and not told.
@@ -22,12 +24,23 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Takes reports; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Teller {
-    reports: SyncSender<Report>,
+    words: SyncSender<Words>,
     missed: Arc<AtomicU64>,
 }
 
 /// Waits for what is still to be told.
-pub(crate) struct Told(Receiver<()>);
+pub(crate) struct Told {
+    teller: Teller,
+    last: SyncSender<Result<(), Failure>>,
+    running: Receiver<()>,
+}
+
+enum Words {
+    Report(Report),
+    Line(String),
+    /// The last word is there.
+    End,
+}
 
 impl Teller {
     /// Starts the thread.
@@ -35,38 +48,80 @@ impl Teller {
     /// # Errors
     /// When the system has no thread for it.
     pub(crate) fn start(ui: Ui) -> Result<(Self, Told), Failure> {
-        let (reports, waiting) = sync_channel(WAITING_MAX);
+        let (words, waiting) = sync_channel(WAITING_MAX);
+        // It has a place of its own, for the queue may be full.
+        let (last, last_word) = sync_channel(1);
         // Nothing is ever sent: the thread's end hangs up.
-        let (running, told) = sync_channel::<()>(0);
+        let (alive, running) = sync_channel::<()>(0);
         let missed = Arc::new(AtomicU64::new(0));
         let count = Arc::clone(&missed);
         thread::Builder::new()
             .name("teller".into())
             .spawn(move || {
-                while let Ok(report) = waiting.recv() {
-                    tell_missed(&count, ui);
-                    tell(&report, ui);
+                tell_all(&waiting, &count, ui);
+                if let Ok(result) = last_word.recv() {
+                    tell_end(&result, ui);
                 }
-                tell_missed(&count, ui);
-                drop(running);
+                drop(alive);
             })
             .map_err(|error| Failure::other(format!("there is no thread: {error}")))?;
-        Ok((Self { reports, missed }, Told(told)))
+        let teller = Self { words, missed };
+        let told = Told {
+            teller: teller.clone(),
+            last,
+            running,
+        };
+        Ok((teller, told))
     }
 
     /// Takes one report, at once.
     pub(crate) fn take(&self, report: Report) {
-        if self.reports.try_send(report).is_err() {
+        self.send(Words::Report(report));
+    }
+
+    /// Takes a line for people, at once.
+    pub(crate) fn say(&self, line: impl fmt::Display) {
+        self.send(Words::Line(scrubbed(&line.to_string())));
+    }
+
+    fn send(&self, words: Words) {
+        if self.words.try_send(words).is_err() {
             self.missed.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
 impl Told {
-    /// Waits until everything is told, but not for ever. Every [`Teller`] must be gone.
-    pub(crate) fn wait(self) {
-        match self.0.recv_timeout(LAST_WORDS) {
+    /// Tells how the program ends, after all else, and waits for that, but not for ever.
+    pub(crate) fn end(self, result: Result<(), Failure>) {
+        // Only a fault of the thread loses it, and then nobody can be told.
+        let _sent = self.last.try_send(result);
+        // Where the queue is full, its end comes when the agent's own tellers are gone.
+        let _full = self.teller.words.try_send(Words::End);
+        drop(self.teller);
+        match self.running.recv_timeout(LAST_WORDS) {
             Ok(()) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        }
+    }
+}
+
+fn tell_all(waiting: &Receiver<Words>, missed: &AtomicU64, ui: Ui) {
+    while let Ok(words) = waiting.recv() {
+        tell_missed(missed, ui);
+        match words {
+            Words::Report(report) => tell(&report, ui),
+            Words::Line(line) => ui.line(line),
+            Words::End => return,
+        }
+    }
+    tell_missed(missed, ui);
+}
+
+fn tell_end(result: &Result<(), Failure>, ui: Ui) {
+    match result {
+        Ok(()) => ui.line("the agent has ended"),
+        Err(failure) => {
+            let _code = ui.fail(failure);
         }
     }
 }
@@ -100,6 +155,14 @@ fn tell_missed(missed: &AtomicU64, ui: Ui) {
         ui.warn(format_args!(
             "{count} reports were not told: the output is too slow"
         ));
+    }
+}
+
+/// Whether somebody may have to act.
+pub(crate) fn is_trouble(report: &Report) -> bool {
+    match report {
+        Report::Note(note) => look(note) == Look::Bad,
+        _ => true,
     }
 }
 

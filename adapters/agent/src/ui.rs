@@ -10,6 +10,7 @@ use serde_json::json;
 use tracing_subscriber::EnvFilter;
 
 use crate::exit::Failure;
+use crate::secrets::scrubbed;
 
 /// Writes lines. A stream that somebody has closed is no fault: what is left to do is still done.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +48,14 @@ impl Ui {
         }
     }
 
+    /// The same without machine output.
+    pub(crate) const fn for_people(self) -> Self {
+        Self {
+            json: false,
+            ..self
+        }
+    }
+
     /// Whether machine output is wanted.
     pub(crate) const fn is_json(self) -> bool {
         self.json
@@ -60,9 +69,11 @@ impl Ui {
     /// One line for people, of this look.
     pub(crate) fn styled(self, look: Look, line: impl fmt::Display) {
         let mut stderr = io::stderr().lock();
+        // A line of progress may stand there.
+        let clear = if self.terminal { "\r\x1b[K" } else { "" };
         let _closed = match look.code() {
-            Some(code) if self.colours => writeln!(stderr, "\x1b[{code}m{line}\x1b[0m"),
-            Some(_) | None => writeln!(stderr, "{line}"),
+            Some(code) if self.colours => writeln!(stderr, "{clear}\x1b[{code}m{line}\x1b[0m"),
+            Some(_) | None => writeln!(stderr, "{clear}{line}"),
         };
     }
 
@@ -89,13 +100,16 @@ impl Ui {
 
     /// Something that works, but not as it should.
     pub(crate) fn warn(self, line: impl fmt::Display) {
+        let line = scrubbed(&line.to_string());
         self.styled(Look::Bad, format_args!("warning: {line}"));
     }
 
     /// Says why the program ends, to both, and gives its exit code.
+    /// The sentence may quote what it was given, which may be a key in the wrong place.
     pub(crate) fn fail(self, failure: &Failure) -> ExitCode {
-        self.styled(Look::Bad, format_args!("error: {}", failure.text));
-        self.json(&json!({"error": failure.text, "exit": failure.exit.code()}));
+        let text = scrubbed(&failure.text);
+        self.styled(Look::Bad, format_args!("error: {text}"));
+        self.json(&json!({"error": text, "exit": failure.exit.code()}));
         failure.exit.into()
     }
 

@@ -21,8 +21,11 @@ use crate::args::DemoArgs;
 use crate::exit::Failure;
 use crate::ui::Ui;
 
-/// Between two messages of one person: the relay takes 60 a minute.
+/// Between two messages of one person.
 const PAUSE: Duration = Duration::from_millis(400);
+/// The relay takes 60 messages a minute of one person: whoever has more than this to say is slower.
+const HASTY_MAX: usize = 50;
+const SLOW_PAUSE: Duration = Duration::from_millis(1100);
 /// A demonstration in which nothing happens for this long has failed.
 const STALLED: Duration = Duration::from_secs(45);
 /// After the last answer: a second one, were there any, comes in this time.
@@ -136,18 +139,20 @@ async fn show(tally: &Mutex<Tally>, total: usize, ui: Ui) {
     let (mut last, mut since) = (0, Instant::now());
     loop {
         tokio::time::sleep(PROGRESS).await;
-        let (owed, settled) = {
+        let (owed, settled, refused) = {
             let tally = locked(tally);
-            (tally.owed(), tally.settled())
+            (tally.owed(), tally.settled(), tally.refused())
         };
-        let line = format!("{owed} of {total} mentions sent, {settled} answered");
-        if settled >= total || since.elapsed() > STALLED {
+        let sent = owed.saturating_add(refused);
+        let over = settled.saturating_add(refused);
+        let line = format!("{sent} of {total} mentions sent, {settled} answered");
+        if over >= total || since.elapsed() > STALLED {
             ui.progress(line);
             return ui.progress_done();
         }
         ui.progress(line);
-        if settled.saturating_add(owed) > last {
-            last = settled.saturating_add(owed);
+        if over.saturating_add(owed) > last {
+            last = over.saturating_add(owed);
             since = Instant::now();
         }
     }
@@ -183,6 +188,11 @@ impl Talk {
             let subscribed = self.person.client.subscribe(channel, filter).await;
             subscribed.map_err(Failure::other)?;
         }
+        let pause = if mentions > HASTY_MAX {
+            SLOW_PAUSE
+        } else {
+            PAUSE
+        };
         for turn in 0..mentions {
             let follow_up = if turn % FOLLOW_UP == 0 {
                 self.open.pop()
@@ -190,7 +200,7 @@ impl Talk {
                 None
             };
             self.mention(turn, follow_up).await?;
-            self.listen(tokio::time::sleep(PAUSE)).await?;
+            self.listen(tokio::time::sleep(pause)).await?;
         }
         self.listen(async move {
             // A sender that is gone means the same.
@@ -227,6 +237,8 @@ impl Talk {
             }
             let root = follow_up.map(|opening| opening.root);
             locked(&self.tally).owe(event.id, Owed { word, root });
+        } else {
+            locked(&self.tally).refuse();
         }
         Ok(())
     }

@@ -5,15 +5,14 @@
 //! the crowd's own connections received and can read back from the relay.
 
 mod crowd;
+mod diary;
 mod score;
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use buzz_adapters::acp::{AcpPool, AcpSettings, Workers};
-use buzz_adapters::connect::{Handle, Report, Setup, connect};
+use buzz_adapters::acp::AcpSettings;
+use buzz_adapters::connect::Handle;
 use buzz_adapters::keys::SecretKey;
-use buzz_adapters::sign::{LocalSigner, Signer as _};
 use buzz_adapters::tls::{Roots, Tls};
 use buzz_adapters::tokio::Tokio;
 use buzz_adapters::url::RelayUrl;
@@ -24,10 +23,14 @@ use buzz_proto::trace::Privacy;
 use buzz_proto::{publish, relay, schedule};
 
 use self::crowd::{Crowd, Plan};
+use self::diary::Diary;
 use self::score::Score;
+use crate::agent::Parts;
 use crate::args::DemoArgs;
 use crate::exit::{Exit, Failure};
-use crate::settings::{draw_seed, start_trace};
+use crate::fault;
+use crate::settings::draw_seed;
+use crate::trace_file::start_trace;
 use crate::ui::Ui;
 
 /// Channels the crowd talks in.
@@ -43,7 +46,12 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Runs the demonstration. The exit code says whether everything owed was answered or accounted
 /// for, once.
 pub(crate) async fn run(args: &DemoArgs, ui: Ui) -> Result<Exit, Failure> {
-    let score = show(args, ui).await?;
+    let diary = Diary::start(ui)?;
+    let result = show(args, &diary, ui).await;
+    if !result.as_ref().is_ok_and(Score::is_clean) {
+        diary.show(ui);
+    }
+    let score = result?;
     for (name, count, meaning) in score.rows() {
         ui.line(format_args!("{name:>10} {count:>5}  {meaning}"));
     }
@@ -59,7 +67,7 @@ pub(crate) async fn run(args: &DemoArgs, ui: Ui) -> Result<Exit, Failure> {
     })
 }
 
-async fn show(args: &DemoArgs, ui: Ui) -> Result<Score, Failure> {
+async fn show(args: &DemoArgs, diary: &Diary, ui: Ui) -> Result<Score, Failure> {
     let started = Instant::now();
     let relay = DevRelay::start(Options::default())
         .await
@@ -72,8 +80,11 @@ async fn show(args: &DemoArgs, ui: Ui) -> Result<Score, Failure> {
         relay.url(),
         args.users
     ));
-    let mut agent = start_agent(&relay, key, args, ui)?;
-    let tally = crowd.talk(ui).await?;
+    let mut agent = start_agent(&relay, key, args, diary.clone())?;
+    let tally = tokio::select! {
+        tally = crowd.talk(ui) => tally?,
+        fault = fault::happened() => return Err(fault),
+    };
     agent.shutdown(GRACE);
     agent.ended().await;
     relay.shutdown().await;
@@ -103,44 +114,33 @@ fn start_agent(
     relay: &DevRelay,
     key: SecretKey,
     args: &DemoArgs,
-    ui: Ui,
+    diary: Diary,
 ) -> Result<Handle<Tokio>, Failure> {
     let url = RelayUrl::parse(&relay.url()).map_err(Failure::other)?;
-    let signer = LocalSigner::new(key);
     let mut workers = schedule::Config::new(WORKERS);
     workers.respond_to = schedule::RespondTo::Anyone;
     let config = Config {
         seed: args.seed.map_or_else(draw_seed, Ok)?,
-        me: signer.public_key(),
+        me: key.public_key(),
         relay: relay::Config::new(&relay.url()),
         publish: publish::Config::default(),
         consumer: Consumer::Workers(Box::new(workers)),
     };
     let program = std::env::current_exe().map_err(Failure::other)?;
-    let mut settings = AcpSettings::new(program.to_string_lossy());
-    settings.args = vec!["echo-worker".into()];
-    let runtime = tokio::runtime::Handle::current();
+    let mut worker = AcpSettings::new(program.to_string_lossy());
+    worker.args = vec!["echo-worker".into()];
     let trace = args.trace.as_deref();
     let record = trace
         .map(|path| start_trace(path, Privacy::Redacted))
         .transpose()?;
-    let setup = Setup {
+    let parts = Parts {
         config,
         url,
         tls: Tls::new(Roots::Bundled, None).map_err(Failure::other)?,
-        signer: Arc::new(signer),
+        key,
         attestation: None,
-        workers: Some(Box::new(move |facts| -> Box<dyn Workers> {
-            Box::new(AcpPool::new(settings, runtime, move |fact| facts(fact)))
-        })),
+        worker,
         record,
-        report: Box::new(move |report| {
-            if let Report::RecordFailed(error) = report {
-                ui.warn(format_args!("the trace is given up: {error}"));
-            }
-        }),
     };
-    // With workers nobody else takes events, so the stream is not needed.
-    let (handle, _events) = connect::<Tokio>(setup).map_err(Failure::other)?;
-    Ok(handle)
+    parts.start(|_| {}, move |report| diary.take(report))
 }

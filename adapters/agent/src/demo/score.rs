@@ -5,6 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use buzz_dev_relay::rules::event::Event;
 use serde::Serialize;
 
+/// How the notices of the agent begin, whatever the reason they give.
+const NOTICES: [&str; 4] = [
+    "I could not answer this message",
+    "I did not answer this message",
+    "I could not take this message",
+    "My answer to this message could not be posted",
+];
+
 /// A mention that the relay accepted: it is owed an answer.
 #[derive(Clone, Debug)]
 pub(super) struct Owed {
@@ -19,11 +27,13 @@ pub(super) struct Owed {
 pub(super) struct Tally {
     owed: BTreeMap<String, Owed>,
     stored: BTreeMap<String, Event>,
+    refused: usize,
 }
 
 /// The figures of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Score {
+    pub(super) refused: usize,
     pub(super) owed: usize,
     pub(super) answered: usize,
     pub(super) accounted: usize,
@@ -42,6 +52,15 @@ struct Fate {
 impl Tally {
     pub(super) fn owe(&mut self, id: String, owed: Owed) {
         self.owed.insert(id, owed);
+    }
+
+    /// The relay did not take a mention: nothing is owed for it.
+    pub(super) fn refuse(&mut self) {
+        self.refused = self.refused.saturating_add(1);
+    }
+
+    pub(super) fn refused(&self) -> usize {
+        self.refused
     }
 
     /// An event of the agent's key, as the relay gave it.
@@ -75,10 +94,11 @@ impl Tally {
                 continue;
             }
             let fate = fates.entry(id).or_default();
-            if event.content.contains(&owed.word) {
-                fate.replies = fate.replies.saturating_add(1);
-            } else {
+            // Anything else is no answer, whoever wrote it.
+            if NOTICES.iter().any(|start| event.content.starts_with(start)) {
                 fate.notices = fate.notices.saturating_add(1);
+            } else if event.content.contains(&owed.word) {
+                fate.replies = fate.replies.saturating_add(1);
             }
         }
         let answered = fates.values().filter(|fate| fate.replies == 1).count();
@@ -96,6 +116,7 @@ impl Tally {
         let settled = answered.saturating_add(accounted).saturating_add(repeated);
         let lost = self.owed.len().saturating_sub(settled);
         Score {
+            refused: self.refused,
             owed: self.owed.len(),
             answered,
             accounted,
@@ -112,8 +133,13 @@ impl Score {
         self.lost == 0 && self.duplicates == 0
     }
 
-    pub(super) const fn rows(&self) -> [(&'static str, usize, &'static str); 5] {
+    pub(super) const fn rows(&self) -> [(&'static str, usize, &'static str); 6] {
         [
+            (
+                "refused",
+                self.refused,
+                "mentions that the relay did not accept",
+            ),
             ("owed", self.owed, "mentions that the relay accepted"),
             (
                 "answered",
@@ -189,7 +215,7 @@ mod tests {
         tally.saw(event(
             "2",
             &[["e", "b", "", "reply"]],
-            "this was not answered",
+            "I could not answer this message: it took too long.",
         ));
         tally.saw(event("3", &[["e", "d", "", "reply"]], "date"));
         tally.saw(event("4", &[["e", "d", "", "reply"]], "date"));
@@ -203,6 +229,15 @@ mod tests {
         );
         assert_eq!(figures, (4, 1, 1, 1, 1));
         assert!(!score.is_clean());
+    }
+
+    #[test]
+    fn a_wrong_reply_is_neither_an_answer_nor_a_notice() {
+        let mut tally = tally();
+        tally.saw(event("1", &[["e", "a", "", "reply"]], "you said pear"));
+        let score = tally.score(1.0);
+        assert_eq!((score.answered, score.accounted, score.lost), (0, 0, 4));
+        assert_eq!(tally.settled(), 1);
     }
 
     #[test]

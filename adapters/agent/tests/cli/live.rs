@@ -2,7 +2,9 @@
 
 use std::io::Write as _;
 use std::net::TcpListener;
+use std::os::unix::fs::MetadataExt as _;
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use buzz_dev_relay::client::{Client, Frame, tag, unix_now};
@@ -90,7 +92,17 @@ async fn a_mention_is_answered_in_its_thread_and_the_trace_replays() {
         folder.path().join("trace"),
         folder.path().join("environment"),
     );
-    let script = format!("env > {}; exec {PROGRAM} echo-worker", seen.display());
+    // Other processes of the same user cannot look into the agent; the superuser always can.
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    let peek = if is_root {
+        ""
+    } else {
+        "cat /proc/$PPID/environ;"
+    };
+    let script = format!(
+        "(env; {peek}) > {}; exec {PROGRAM} echo-worker",
+        seen.display()
+    );
     let args = [
         "--give-up-after",
         "0",
@@ -135,7 +147,7 @@ async fn a_mention_is_answered_in_its_thread_and_the_trace_replays() {
     assert!(said.contains("the agent has ended"), "{said}");
     let secret = room.agent.secret_hex();
     assert!(!said.contains(&secret));
-    let environment = std::fs::read_to_string(&seen).unwrap();
+    let environment = String::from_utf8_lossy(&std::fs::read(&seen).unwrap()).into_owned();
     assert!(!environment.contains(&secret) && !environment.contains("BUZZ_PRIVATE_KEY"));
     assert!(
         !std::fs::read_to_string(&trace)
@@ -241,6 +253,32 @@ async fn a_second_signal_ends_a_turn_at_once_and_leaves_no_worker() {
         }
     };
     timeout(PATIENCE, is_gone).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_whose_words_nobody_reads_ends_when_told_to() {
+    let room = Room::open(Settings::default()).await;
+    let (unread, mut full) = std::io::pipe().unwrap();
+    let mut command = room.run(&["--give-up-after", "0"], &[PROGRAM, "echo-worker"]);
+    command.stdout(full.try_clone().unwrap());
+    command.stderr(full.try_clone().unwrap());
+    // Keeps the pipe full until its other end is closed.
+    let filler = thread::spawn(move || full.write_all(&vec![b'-'; 1 << 24]));
+    let mut running = Running::start_unread(&mut command);
+    drop(command);
+    let is_authenticated = async {
+        while room.relay.stats_of(room.agent.public()).auths == 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, is_authenticated).await.unwrap();
+
+    running.signal();
+    let status = timeout(PATIENCE, blocking(move || running.wait())).await;
+
+    drop(unread);
+    assert!(filler.join().unwrap().is_err(), "the pipe was full");
+    assert_eq!(status.unwrap().code(), Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -138,24 +138,39 @@ fn a_private_key_on_the_command_line_is_refused_and_not_repeated() {
 }
 
 #[test]
+fn a_private_key_in_place_of_a_file_is_not_repeated() {
+    let (keys, stray) = (Keys::generate(), Keys::generate().secret_hex());
+    let below = format!("{stray}/x");
+    for args in [
+        ["--json", "--key-file", &stray],
+        ["--json", "--trace", &below],
+        ["--json", "--ca", &stray],
+    ] {
+        let output = end_of(&mut run(&keys, &args));
+        assert_ends(&output, 2, "(a key)");
+        assert_hides(&output, &stray);
+    }
+}
+
+#[test]
 fn a_relay_url_that_cannot_be_used_is_not_repeated() {
     for (url, text) in [
         (
             "relay.example",
-            "--relay: the relay URL must begin with ws:// or wss://",
+            "BUZZ_RELAY_URL: the relay URL must begin with ws:// or wss://",
         ),
         (
             "ftp://relay.example",
-            "--relay: the relay URL must begin with ws:// or wss://",
+            "BUZZ_RELAY_URL: the relay URL must begin with ws:// or wss://",
         ),
-        ("ws://", "--relay: the relay URL"),
+        ("ws://", "BUZZ_RELAY_URL: the relay URL"),
         (
             "ws://me:hunter2@relay.example",
             "must not hold a user name or password",
         ),
         (
             "ws://relay.example:70000",
-            "--relay: the port of the relay URL",
+            "BUZZ_RELAY_URL: the port of the relay URL",
         ),
     ] {
         let output = end_of(agent(&["run", "--", "true"]).env("BUZZ_RELAY_URL", url));
@@ -279,7 +294,7 @@ fn every_other_setting_that_cannot_be_used_is_named() {
     refused(
         &keys,
         &["--ca", "/no/such/file"],
-        "/no/such/file holds no readable PEM certificates",
+        "--ca /no/such/file: No such file",
     );
     refused(
         &keys,
@@ -289,6 +304,52 @@ fn every_other_setting_that_cannot_be_used_is_named() {
     let args = ["run", "--relay", RELAY, "--respond-to", "anyone"];
     let output = end_of(agent(&args).env("BUZZ_PRIVATE_KEY", keys.secret_hex()));
     assert_ends(&output, 2, "there is no worker: give its command after --");
+}
+
+#[test]
+fn an_empty_variable_is_none_and_a_wrong_one_is_named() {
+    let keys = Keys::generate();
+    let with = |name: &str, value: &str| {
+        // Refused after all variables but those of the relay were read.
+        let mut command = run(&keys, &["--cwd", "/no/such/folder"]);
+        end_of(command.env(name, value))
+    };
+    for name in [
+        "BUZZ_ACP_AGENTS",
+        "BUZZ_ACP_CHANNELS",
+        "BUZZ_ACP_KINDS",
+        "BUZZ_ACP_NO_MENTION_FILTER",
+        "BUZZ_ACP_RESPOND_TO",
+        "BUZZ_ACP_SESSION_POLICY",
+        "BUZZ_ACP_AGENT_OWNER",
+        "BUZZ_ACP_RESPOND_TO_ALLOWLIST",
+    ] {
+        assert_ends(&with(name, ""), 2, "--cwd /no/such/folder");
+    }
+    for (name, value) in [
+        ("BUZZ_ACP_AGENTS", "many"),
+        ("BUZZ_ACP_KINDS", "nine"),
+        ("BUZZ_ACP_NO_MENTION_FILTER", "perhaps"),
+        ("BUZZ_ACP_RESPOND_TO_ALLOWLIST", "bob"),
+    ] {
+        assert_ends(&with(name, value), 2, name);
+    }
+    let mut bare = agent(&["run", "--", "true"]);
+    let output = end_of(bare.env("BUZZ_RELAY_URL", ""));
+    assert_ends(&output, 2, "--relay <URL>");
+    let output = end_of(bare.env("BUZZ_RELAY_URL", "ftp://x"));
+    assert_ends(&output, 2, "BUZZ_RELAY_URL: the relay URL");
+}
+
+#[test]
+fn a_trace_is_not_written_over_what_else_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("key");
+    let keys = Keys::generate();
+    std::fs::write(&path, keys.secret_hex()).unwrap();
+    let path = path.to_str().unwrap();
+    let args = ["--key-file", path, "--trace", path];
+    refused(&keys, &args, "--trace and --key-file name the same file");
 }
 
 #[test]

@@ -87,6 +87,16 @@ impl Running {
         }
     }
 
+    /// One whose output goes elsewhere.
+    pub(crate) fn start_unread(command: &mut Command) -> Self {
+        Self {
+            child: command.spawn().unwrap(),
+            facts: channel().1,
+            told: Vec::new(),
+            words: None,
+        }
+    }
+
     /// Waits for a fact.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, what: &str, is_it: impl Fn(&Value) -> bool) {
@@ -118,7 +128,13 @@ impl Running {
         }
     }
 
-    fn signal(&self) {
+    /// Waits for the end.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+
+    /// Sends SIGTERM.
+    pub(crate) fn signal(&self) {
         let pid = Pid::from_raw(self.child.id().try_into().unwrap());
         kill(pid, Signal::SIGTERM).unwrap();
     }

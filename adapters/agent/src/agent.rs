@@ -1,0 +1,70 @@
+//! An agent with workers, and the runtime it lives on.
+
+use std::sync::Arc;
+
+use buzz_adapters::acp::{AcpPool, AcpSettings, Facts, Workers};
+use buzz_adapters::connect::{Handle, RecordTo, Report, Setup, connect};
+use buzz_adapters::keys::SecretKey;
+use buzz_adapters::sign::{Attestation, LocalSigner};
+use buzz_adapters::tls::Tls;
+use buzz_adapters::tokio::Tokio;
+use buzz_adapters::url::RelayUrl;
+use buzz_proto::config::Config;
+use buzz_proto::schedule::Input;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::exit::Failure;
+
+/// What an agent is made of.
+pub(crate) struct Parts {
+    pub(crate) config: Config,
+    pub(crate) url: RelayUrl,
+    pub(crate) tls: Tls,
+    pub(crate) key: SecretKey,
+    pub(crate) attestation: Option<Attestation>,
+    pub(crate) worker: AcpSettings,
+    pub(crate) record: Option<RecordTo>,
+}
+
+impl Parts {
+    /// Starts the agent on the current runtime. `look` sees what the workers tell, `report` takes
+    /// what the agent tells; neither may block. The agent ends with its handle.
+    ///
+    /// # Errors
+    /// When a setting cannot work.
+    pub(crate) fn start(
+        self,
+        look: impl Fn(&Input) + Send + Sync + 'static,
+        report: impl FnMut(Report) + Send + 'static,
+    ) -> Result<Handle<Tokio>, Failure> {
+        let (worker, runtime) = (self.worker, tokio::runtime::Handle::current());
+        let workers = move |facts: Facts| -> Box<dyn Workers> {
+            let facts = move |fact| {
+                look(&fact);
+                facts(fact);
+            };
+            Box::new(AcpPool::new(worker, runtime, facts))
+        };
+        let setup = Setup {
+            config: self.config,
+            url: self.url,
+            tls: self.tls,
+            signer: Arc::new(LocalSigner::new(self.key)),
+            attestation: self.attestation,
+            workers: Some(Box::new(workers)),
+            record: self.record,
+            report: Box::new(report),
+        };
+        // With workers nobody else takes events, so the stream is not needed.
+        let (handle, _no_events) = connect::<Tokio>(setup).map_err(Failure::settings)?;
+        Ok(handle)
+    }
+}
+
+/// The runtime of a whole program.
+pub(crate) fn start_runtime() -> Result<Runtime, Failure> {
+    Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::other(format!("there is no runtime: {error}")))
+}

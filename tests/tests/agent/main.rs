@@ -1,8 +1,4 @@
 //! A whole agent over real sockets: the embedded relay on one side, workers on the other.
-#![expect(
-    clippy::print_stdout,
-    reason = "what the agent reports stands beside a failed test"
-)]
 
 mod support;
 

@@ -274,18 +274,19 @@ impl Role {
     }
 }
 
-/// The content of a system message, kind 40099.
+/// The content of a system message, kind 40099. Keys stand in the order of the alphabet, here and
+/// below: the id depends on it, and whether `serde_json` sorts depends on the features of a build.
 pub(crate) fn system_content(what: &str, actor: &str, target: Option<&str>) -> String {
     match target {
-        Some(target) => json!({ "type": what, "actor": actor, "target": target }),
-        None => json!({ "type": what, "actor": actor }),
+        Some(target) => json!({ "actor": actor, "target": target, "type": what }),
+        None => json!({ "actor": actor, "type": what }),
     }
     .to_string()
 }
 
 /// The content of a membership notice, kinds 44100 and 44101.
 pub(crate) fn notice_content(what: &str, actor: &str, channel: &str) -> String {
-    json!({ "type": what, "actor": actor, "channel_id": channel }).to_string()
+    json!({ "actor": actor, "channel_id": channel, "type": what }).to_string()
 }
 
 pub(crate) fn pair(name: &str, value: &str) -> Vec<String> {

@@ -177,7 +177,7 @@ fn write_link(link: &LinkNote, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         } => f.write_str("connected and logged in"),
         LinkNote::Live {
             authenticated: false,
-        } => f.write_str("connected; the relay asks for no login"),
+        } => f.write_str("connected; not logged in"),
         LinkNote::Failed { cause } => {
             f.write_str("no connection: ")?;
             write_cause(cause, f)

@@ -232,16 +232,29 @@ fn a_relay_that_says_nothing_to_an_auth_is_used_all_the_same() {
 
 #[test]
 fn a_relay_that_says_nothing_to_an_auth_and_then_asks_for_one_is_left() {
-    let mut relay = script(given(&[1]));
-    relay.open().orders();
-    relay.frame(toy::challenge("first"));
-    relay.sign(7);
-    relay.written().run_until(secs(5)).orders();
-    relay.written();
-    let text = "auth-required: not authenticated";
-    relay.frame(toy::closed(&channel_sub(1, 1), text)).orders();
-    relay.quiet_for(5 * SECOND).tick();
+    let mut relay = refused_before_the_ok();
+    relay.quiet_until(secs(20)).tick();
     relay.expect([close(1, CloseCause::AuthLimit), DOWN]);
+}
+
+#[test]
+fn an_ok_that_comes_after_a_refusal_for_want_of_auth_is_believed() {
+    let mut relay = refused_before_the_ok();
+    relay.quiet_until(secs(12));
+    relay.frame(toy::ok(toy::id(7), true, ""));
+    assert_eq!(relay.requested(), [channel_sub(1, 2)]);
+    relay.written().frame(toy::eose(&channel_sub(1, 2)));
+    relay.orders();
+    relay.alive_for(60 * SECOND);
+}
+
+#[test]
+fn a_challenge_that_comes_after_a_refusal_for_want_of_auth_is_answered() {
+    let mut relay = refused_before_the_ok();
+    relay.quiet_until(secs(6)).frame(toy::challenge("second"));
+    let event = relay.sign(8);
+    relay.written().frame(toy::ok(event, true, ""));
+    assert_eq!(relay.requested(), [channel_sub(1, 2)]);
 }
 
 #[test]
@@ -293,6 +306,20 @@ fn refused_for_want_of_auth() -> Script<Relay> {
         &channel_sub(1, 1),
         "auth-required: who are you",
     ));
+    relay.expect([waiting(1)]);
+    relay
+}
+
+/// A link whose AUTH had no OK, and whose relay then refuses a channel.
+fn refused_before_the_ok() -> Script<Relay> {
+    let mut relay = script(given(&[1]));
+    relay.open().orders();
+    relay.frame(toy::challenge("first"));
+    relay.sign(7);
+    relay.written().run_until(secs(5)).orders();
+    relay.written();
+    let text = "auth-required: not authenticated";
+    relay.frame(toy::closed(&channel_sub(1, 1), text));
     relay.expect([waiting(1)]);
     relay
 }

@@ -366,6 +366,70 @@ fn a_history_longer_than_a_page_without_overlap_is_a_gap() {
 }
 
 #[test]
+fn without_the_relays_time_only_the_first_read_brings_what_is_not_owed() {
+    let mut relay = script(given(&[1]));
+    relay.live().requested();
+    relay.written();
+    let old = Toy::mention(1, channel(1)).dated(START.before(SECOND));
+    relay.event(&channel_sub(1, 1), &old).expect([]);
+    relay.frame(toy::eose(&channel_sub(1, 1))).orders();
+    relay.closed(None).expect([DOWN]);
+    relay.run_for(SECOND).live().requested();
+    relay.written();
+    relay.event(&channel_sub(1, 2), &old).expect([]);
+    let missed = Toy::mention(2, channel(1));
+    relay.event(&channel_sub(1, 2), &missed);
+    relay.expect([deliver(1, &missed)]);
+}
+
+#[test]
+fn a_known_event_dated_ahead_does_not_show_that_a_page_reaches_back() {
+    let hour = Duration::from_secs(3600);
+    for (dated, is_gap) in [(hour + SECOND, true), (hour - DRIFT, false)] {
+        let mut config = given(&[1]);
+        config.limits.page = 2;
+        let mut relay = script(config);
+        relay.live_with_auth();
+        relay.confirmed(&[channel_sub(1, 1)]);
+        relay.alive_for(hour);
+        let known = Toy::mention(1, channel(1)).dated(START.after(hour + DRIFT));
+        relay.event(&channel_sub(1, 1), &known).orders();
+        relay.closed(None).expect([DOWN]);
+        relay.run_for(SECOND).live_with_auth().requested();
+        relay.written();
+        relay.frame(toy::event_frame(&channel_sub(1, 2), &known));
+        let missed = Toy::mention(2, channel(1)).dated(START.after(dated));
+        relay.event(&channel_sub(1, 2), &missed).orders();
+        relay.notes();
+        relay.frame(toy::eose(&channel_sub(1, 2))).orders();
+        let cut = |note: &Note| {
+            matches!(
+                note,
+                Note::Gap {
+                    why: GapWhy::HistoryLimit,
+                    ..
+                }
+            )
+        };
+        assert_eq!(relay.notes().iter().any(cut), is_gap);
+    }
+}
+
+#[test]
+fn a_sign_of_dropped_frames_before_a_loss_costs_no_second_read() {
+    let mut relay = script(given(&[1]));
+    relay.live();
+    relay.confirmed(&[channel_sub(1, 1)]);
+    let signal = r#"["BUZZ_SYNC_REQUIRED","backpressure"]"#;
+    relay.frame(signal).orders();
+    relay.written().frame(signal).expect([]);
+    relay.closed(None).expect([DOWN]);
+    relay.run_for(SECOND).live();
+    relay.confirmed(&[channel_sub(1, 3)]);
+    relay.alive_for(60 * SECOND);
+}
+
+#[test]
 fn a_sign_of_dropped_frames_reads_again_and_waits_longer_each_time() {
     let mut relay = script(given(&[1, 2]));
     relay.live();

@@ -50,6 +50,12 @@ enum Phase {
     /// shows whether they know us.
     Presumed {
         id: EventId,
+        since: MonoTime,
+    },
+    /// What was asked for next was refused: the OK is awaited after all.
+    Doubted {
+        id: EventId,
+        since: MonoTime,
     },
     Accepted,
 }
@@ -90,7 +96,10 @@ impl Auth {
         self.challenge.is_some()
             || match self.phase {
                 Phase::Unasked | Phase::Presumed { .. } | Phase::Accepted => false,
-                Phase::Signing { .. } | Phase::Signed { .. } | Phase::Sent { .. } => true,
+                Phase::Signing { .. }
+                | Phase::Signed { .. }
+                | Phase::Sent { .. }
+                | Phase::Doubted { .. } => true,
             }
     }
 
@@ -105,7 +114,13 @@ impl Auth {
     }
 
     /// A frame was answered with `auth-required:`.
-    pub(super) fn required(&mut self, now: MonoTime) {
+    pub(super) fn required(&mut self, limits: &Limits, now: MonoTime) {
+        if let Phase::Presumed { id, since } = self.phase
+            && now < since.after(limits.auth)
+        {
+            self.phase = Phase::Doubted { id, since };
+            return;
+        }
         if !self.is_under_way() && self.wanted.is_none() {
             self.wanted = Some(now);
         }
@@ -137,7 +152,9 @@ impl Auth {
         reason: &Reason,
     ) -> Option<Verdict> {
         let awaited = match self.phase {
-            Phase::Sent { id, .. } | Phase::Presumed { id } => Some(id),
+            Phase::Sent { id, .. } | Phase::Presumed { id, .. } | Phase::Doubted { id, .. } => {
+                Some(id)
+            }
             Phase::Unasked | Phase::Signing { .. } | Phase::Signed { .. } | Phase::Accepted => None,
         };
         if awaited != Some(id) {
@@ -146,6 +163,7 @@ impl Auth {
         let known = ReasonClass::AuthRequired(AuthReason::AlreadyAuthenticated);
         if accepted || reason.class == known {
             self.phase = Phase::Accepted;
+            self.wanted = None;
             return Some(Verdict::Accepted);
         }
         self.phase = Phase::Unasked;
@@ -229,7 +247,7 @@ impl Auth {
         };
         let late = now.reached(since.after(limits.challenge_again), Why::Auth);
         if late {
-            self.phase = Phase::Presumed { id };
+            self.phase = Phase::Presumed { id, since };
         }
         late
     }
@@ -239,9 +257,9 @@ impl Auth {
         let step = match &self.phase {
             Phase::Unasked | Phase::Presumed { .. } | Phase::Accepted => false,
             Phase::Signing { since, .. } => now.reached(since.after(limits.sign), Why::Sign),
-            Phase::Signed { since, .. } | Phase::Sent { since, .. } => {
-                now.reached(since.after(limits.auth), Why::Auth)
-            }
+            Phase::Signed { since, .. }
+            | Phase::Sent { since, .. }
+            | Phase::Doubted { since, .. } => now.reached(since.after(limits.auth), Why::Auth),
         };
         let wait = self.wanted.is_some_and(|since| {
             now.reached(since.after(limits.challenge_again), Why::NoChallenge)

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use super::auth::Verdict;
 use super::link::Return;
 use super::outbound::MessageStamp;
-use super::subs::{History, Origin, Retry, retry_after};
+use super::sub_row::History;
+use super::subs::{Origin, Retry, retry_after};
 use super::{Action, CloseCause, Relay, Sub, SubState, stale};
 use crate::gate::Refusal;
 use crate::ids::{ConnId, EventId};
@@ -132,7 +133,7 @@ impl Relay {
             return;
         };
         if matches!(reason.class, ReasonClass::AuthRequired(_)) {
-            self.auth.required(context.now);
+            self.auth.required(&self.config.limits, context.now);
         }
         if reason.is_rate_limit() {
             let refusal = stamp.refuse(context.quotas, reason.wait(), context.now);
@@ -220,7 +221,7 @@ impl Relay {
             }
             Retry::Later => {
                 if matches!(reason.class, ReasonClass::AuthRequired(_)) {
-                    self.auth.required(context.now);
+                    self.auth.required(&self.config.limits, context.now);
                 }
                 self.reports.push_back((sub, SubState::Waiting));
                 let phase = SubPhase::Waiting { reason };
@@ -251,7 +252,7 @@ impl Relay {
 
     fn notice(&mut self, reason: Reason, context: &mut Context<'_>) {
         if matches!(reason.class, ReasonClass::AuthRequired(_)) {
-            self.auth.required(context.now);
+            self.auth.required(&self.config.limits, context.now);
         }
         if reason.is_rate_limit() {
             // It names no frame. A refused REQ gets its CLOSED as well, so it is about an EVENT.

@@ -289,8 +289,15 @@ impl Relay {
 
     /// The socket or dial is over, by whichever side.
     fn lose(&mut self, back: link::Return, now: MonoTime, out: &mut Vec<Action>) {
+        // Of dropped frames nobody knows when they were dropped.
+        let heard = self.link.heard_at().filter(|_| !self.sync.due);
+        let lived = heard
+            .and_then(|heard| self.relay_time_at(heard))
+            .map(|heard| heard.before(self.config.limits.drift));
+        // Everything is read anew after a reconnect.
+        self.sync.due = false;
         self.auth.reset();
-        self.subs.reset();
+        self.subs.reset(lived);
         self.outbound.reset();
         self.writes.reset();
         self.doomed = None;

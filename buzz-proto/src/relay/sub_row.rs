@@ -21,6 +21,10 @@ pub(super) struct Row {
     pub(super) floor: Floor,
     /// What lies before this has been read, as far as the relay's word goes.
     pub(super) received: Option<UnixTime>,
+    /// What lies before this has been read or came live, by the clock of a socket that is over.
+    pub(super) lived: Option<UnixTime>,
+    /// Whether a read was completed: what a later one brings is owed, or known.
+    pub(super) was_read: bool,
     pub(super) phase: Phase,
     pub(super) ladder: Ladder,
     pub(super) confirmations: u32,
@@ -51,6 +55,17 @@ pub(super) struct Sending {
     pub(super) relay_time: Option<UnixTime>,
 }
 
+/// What the end of a history says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum History {
+    Whole,
+    /// It may hold more than was asked for: what is older than `to` may be missing.
+    Cut {
+        from: UnixTime,
+        to: UnixTime,
+    },
+}
+
 #[derive(Clone, Debug)]
 pub(super) enum Phase {
     Wanted,
@@ -70,7 +85,7 @@ pub(super) struct Request {
     /// The relay's time when it was sent.
     pub(super) begun: Option<UnixTime>,
     pub(super) brought: u32,
-    /// Whether it brought something that was known already, and so reaches back far enough.
+    /// Whether it brought something that was known already.
     pub(super) overlaps: bool,
     pub(super) oldest: Option<UnixTime>,
     pub(super) filter: Filter,
@@ -107,6 +122,23 @@ impl Floor {
 }
 
 impl Row {
+    /// What may be missing between the last read and a history that may have been cut. The newest
+    /// events come first, so one that reaches back far enough has left nothing out. A known event
+    /// alone does not show that it does: it may be dated ahead.
+    pub(super) fn cut(&self, request: &Request, limits: &Limits) -> Option<History> {
+        let oldest = request.oldest?;
+        if request.brought < limits.page {
+            return None;
+        }
+        let from = match self.received.max(self.lived).or_else(|| self.floor.date()) {
+            Some(from) => from,
+            // Without the relay's time a known event is the only evidence.
+            None if self.was_read && !request.overlaps => UnixTime::default(),
+            None => return None,
+        };
+        (oldest > from).then_some(History::Cut { from, to: oldest })
+    }
+
     pub(super) fn filter(
         &self,
         sub: Sub,

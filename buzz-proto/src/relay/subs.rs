@@ -10,7 +10,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::sub_row::{Floor, Phase, Request, Row, Sending, name};
+use super::sub_row::{Floor, History, Phase, Request, Row, Sending, name};
 use super::{Interest, Limits, Sub};
 use crate::backoff::Ladder;
 use crate::gate::Generation;
@@ -48,17 +48,6 @@ struct Stray {
 pub(super) enum Origin {
     Current(Sub),
     Superseded,
-}
-
-/// What the end of a history says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum History {
-    Whole,
-    /// It may hold more than was asked for: what is older than `to` may be missing.
-    Cut {
-        from: UnixTime,
-        to: UnixTime,
-    },
 }
 
 /// How a refused request goes on.
@@ -103,6 +92,8 @@ impl Subs {
             interest: Interest::default(),
             floor,
             received: None,
+            lived: None,
+            was_read: false,
             phase: Phase::Wanted,
             ladder: Ladder::new(ERROR_WAIT.0, ERROR_WAIT.1),
             confirmations: 0,
@@ -128,11 +119,15 @@ impl Subs {
         true
     }
 
-    /// The socket is over: what was asked over it is asked anew.
-    pub(super) fn reset(&mut self) {
+    /// The socket is over: what was asked over it is asked anew. What was live has received all
+    /// that is dated before `lived`.
+    pub(super) fn reset(&mut self, lived: Option<UnixTime>) {
         self.strays.clear();
         self.expiries = 0;
         for row in self.rows.values_mut() {
+            if matches!(row.phase, Phase::Live { .. }) {
+                row.lived = row.lived.max(lived);
+            }
             match row.phase {
                 Phase::Requested(_) | Phase::Live { .. } => row.phase = Phase::Wanted,
                 Phase::Wanted | Phase::Waiting { .. } | Phase::Refused => {}
@@ -243,7 +238,7 @@ impl Subs {
         let Some(row) = self.rows.get(&sub) else {
             return false;
         };
-        let first_read = row.received.is_none() && matches!(row.phase, Phase::Requested(_));
+        let first_read = !row.was_read && matches!(row.phase, Phase::Requested(_));
         first_read && row.floor.date().is_none_or(|floor| created_at < floor)
     }
 
@@ -254,21 +249,13 @@ impl Subs {
             return None;
         };
         let begun = request.begun;
-        let floor = row.received.or_else(|| row.floor.date());
-        let cut = match (request.oldest, floor) {
-            (Some(oldest), Some(floor)) if request.brought >= limits.page && !request.overlaps => {
-                (oldest > floor).then_some(History::Cut {
-                    from: floor,
-                    to: oldest,
-                })
-            }
-            (Some(_), Some(_) | None) | (None, _) => None,
-        };
+        let cut = row.cut(request, limits);
         let n = request.n;
         row.phase = Phase::Live { n };
         row.received = begun
             .map(|begun| begun.before(limits.drift))
             .or(row.received);
+        row.was_read = true;
         row.confirmations = 0;
         row.questioned = false;
         row.ladder.reset();

@@ -113,9 +113,9 @@ pub enum Note {
         worker: WorkerId,
         /// Why.
         cause: DownCause,
-        /// When the next one is started.
-        #[serde(with = "crate::json::nanos")]
-        wait: Duration,
+        /// When the next one is started; nothing when the machine ends.
+        #[serde(with = "crate::json::optional_nanos")]
+        wait: Option<Duration>,
     },
     /// A turn began.
     TurnStarted {

@@ -9,6 +9,7 @@ use crate::note::{
 use crate::publish::Verdict;
 use crate::relay::{CloseCause, ConnectCause};
 use crate::schedule::{DownCause, Want};
+use crate::wire::Excerpt;
 
 /// Writes one line.
 pub(crate) fn write(note: &Note, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -107,7 +108,10 @@ fn write_work(note: &Note, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         } => {
             write!(f, "worker {} is down: ", worker.slot)?;
             write_down(cause, f)?;
-            write!(f, "; the next start is in {}", Span(*wait))
+            match wait {
+                Some(wait) => write!(f, "; the next start is in {}", Span(*wait)),
+                None => Ok(()),
+            }
         }
         Note::TurnStarted {
             turn,
@@ -243,9 +247,11 @@ fn write_down(cause: &DownCause, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             code: Some(code),
             text,
         } => {
-            write!(f, "it ended with exit code {code} {text}")
+            write!(f, "it ended with exit code {code}{}", After(text))
         }
-        DownCause::Exited { code: None, text } => write!(f, "it was ended by a signal {text}"),
+        DownCause::Exited { code: None, text } => {
+            write!(f, "it was ended by a signal{}", After(text))
+        }
         DownCause::Protocol { text } => write!(f, "it broke the protocol: {text}"),
         DownCause::Killed => f.write_str("it was stopped"),
     }
@@ -296,7 +302,7 @@ const fn refused_words(why: RefusedWhy) -> &'static str {
         RefusedWhy::Author => "its author may not address this agent",
         RefusedWhy::NoMention => "it does not mention this agent",
         RefusedWhy::Kind => "its kind is not answered",
-        RefusedWhy::StaleCommand => "a command this old is not obeyed",
+        RefusedWhy::StaleCommand => "a command dated this far from now is not obeyed",
     }
 }
 
@@ -344,6 +350,18 @@ const fn stale_words(what: StaleWhat) -> &'static str {
         StaleWhat::Job => "a message",
         StaleWhat::Event => "an event",
         StaleWhat::Part => "a part of the machine",
+    }
+}
+
+/// What was said, if anything was.
+struct After<'a>(&'a Excerpt);
+
+impl fmt::Display for After<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        write!(f, ": {}", self.0)
     }
 }
 

@@ -359,7 +359,7 @@ impl Relay {
         if !idle && !now.reached(until, Why::Shutdown) {
             return false;
         }
-        self.close(CloseCause::Shutdown, Return::Never, now.time(), out);
+        self.close(CloseCause::Shutdown, Return::End, now.time(), out);
         self.link.stop();
         self.announce(out);
         self.outbound.settle(&self.config.limits, now, out);

@@ -50,9 +50,12 @@ impl Relay {
                 }
             }
             Command::Shutdown { grace } => {
-                if self.end == End::Running {
-                    self.end = End::Draining(now.after(grace));
-                }
+                let until = now.after(grace);
+                self.end = match self.end {
+                    End::Running => End::Draining(until),
+                    End::Draining(earlier) => End::Draining(earlier.min(until)),
+                    End::Ended => End::Ended,
+                };
             }
         }
     }

@@ -76,6 +76,8 @@ pub(super) enum Return {
     Restart,
     Slow,
     Never,
+    /// The machine ends.
+    End,
 }
 
 impl Return {
@@ -222,6 +224,7 @@ impl Link {
                 )
             }
             Return::Slow => rung.max(limits.reconnect_slow),
+            Return::End => return self.stop(),
             Return::Never => {
                 self.stop();
                 out.push(Action::Note(Note::Link(LinkNote::Stopped)));

@@ -4,6 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::control::Life;
 use super::{Action, DownCause, Limits, Scheduler, Scope, SessionRef, WorkerId, stale};
 use crate::backoff::Ladder;
 use crate::ids::TurnId;
@@ -374,6 +375,7 @@ impl Scheduler {
         let Some((turn, wait)) = self.pool.lose(worker, now) else {
             return stale(StaleWhat::Worker, out);
         };
+        let wait = matches!(self.life, Life::Working).then_some(wait);
         out.push(Action::Note(Note::WorkerDown {
             worker,
             cause,

@@ -15,7 +15,7 @@ fn wait_of(actions: &[Action]) -> std::time::Duration {
         let Action::Note(Note::WorkerDown { wait, .. }) = action else {
             return None;
         };
-        Some(*wait)
+        *wait
     });
     waits.expect("a note of a worker's end")
 }
@@ -60,7 +60,7 @@ fn work_waits_for_a_worker_that_cannot_start_and_each_wait_is_longer() {
             [note(Note::WorkerDown {
                 worker,
                 cause: cause.clone(),
-                wait
+                wait: Some(wait),
             })]
         );
         assert!(secs(rung) / 2 <= wait && wait <= secs(rung), "{wait:?}");
@@ -110,7 +110,7 @@ fn a_start_that_takes_too_long_is_ended_and_one_that_does_not_even_end_counts_as
     let down = Note::WorkerDown {
         worker: worker(0),
         cause: DownCause::Killed,
-        wait,
+        wait: Some(wait),
     };
     assert_eq!(actions, [note(down)]);
     assert_eq!(script.give(crashed(0)), [stale(StaleWhat::Worker)]);
@@ -129,7 +129,7 @@ fn a_worker_that_ends_in_a_turn_takes_its_sessions_along_and_the_turn_is_reporte
         note(Note::WorkerDown {
             worker: worker(0),
             cause: exited(),
-            wait,
+            wait: Some(wait),
         }),
         message(0, 1, START, why),
     ];

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::config::{ConfigError, at_least, lasting};
 use crate::ids::ChannelId;
 
+/// A verdict is looked for among all that are awaited.
+const VERIFY_MAX: u32 = 8192;
+
 /// Settings of the relay part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -107,7 +110,7 @@ pub struct Limits {
     pub page: u32,
     /// Subscriptions.
     pub subscriptions_max: u32,
-    /// Events awaiting verification.
+    /// Events awaiting verification, at most 8192.
     pub verify_max: u32,
     /// Bytes awaiting verification.
     pub verify_bytes_max: u64,
@@ -208,6 +211,12 @@ impl Config {
             ("relay.limits.outbound_max", limits.outbound_max),
         ] {
             at_least(setting, u64::from(value), 1)?;
+        }
+        if limits.verify_max > VERIFY_MAX {
+            return Err(ConfigError::new(
+                "relay.limits.verify_max",
+                &alloc::format!("is {}; it must be at most {VERIFY_MAX}", limits.verify_max),
+            ));
         }
         let largest_event = 1 << 20;
         at_least(

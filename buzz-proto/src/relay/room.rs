@@ -65,8 +65,9 @@ impl Room {
         self.gone
     }
 
-    /// Takes one slot for an event of `sub`. False when there is none.
-    pub(super) fn take(&mut self, sub: Sub) -> bool {
+    /// Takes one slot for an event of `sub`. False when there is none. One that will not stay in
+    /// its queue always finds room in it, and is counted until it has left.
+    pub(super) fn take(&mut self, sub: Sub, passes: bool) -> bool {
         if self.gone {
             return false;
         }
@@ -87,7 +88,7 @@ impl Room {
                 total,
             } => {
                 let own = held.entry(sub).or_default();
-                let free = *own < *each && *total < *all;
+                let free = passes || (*own < *each && *total < *all);
                 *own = own.saturating_add(u32::from(free));
                 *total = total.saturating_add(u32::from(free));
                 free

@@ -152,6 +152,27 @@ fn a_command_passes_a_full_queue_and_is_counted_until_it_has_left() {
 }
 
 #[test]
+fn a_subscription_holds_at_most_a_quarter_of_the_bytes() {
+    let mut config = given(&[1, 2]);
+    config.limits.bytes_max = 4 << 20;
+    let mut relay = with_slots(config, 256);
+    relay.live();
+    relay.confirmed(&[channel_sub(1, 1), channel_sub(2, 2)]);
+    let large = "x".repeat(600_000);
+    let [first, second, third] = [1, 2, 3].map(|n| Toy::mention(n, channel(1)).content(&large));
+    relay.event(&channel_sub(1, 1), &first);
+    relay.expect([deliver(1, &first)]);
+    relay.event(&channel_sub(1, 1), &second);
+    relay.expect([]).expect_notes([gap(1, GapWhy::NoRoom)]);
+    let other = Toy::mention(4, channel(2)).content(&large);
+    relay.event(&channel_sub(2, 2), &other);
+    relay.expect([deliver(2, &other)]);
+    relay.input(Input::Capacity { taken: 1 });
+    relay.event(&channel_sub(1, 1), &third);
+    relay.expect([deliver(1, &third)]);
+}
+
+#[test]
 fn the_table_of_pending_verdicts_has_a_largest_size() {
     let mut config = given(&[1]);
     for (verify_max, fits) in [(8192, true), (8193, false)] {

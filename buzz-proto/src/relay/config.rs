@@ -114,6 +114,8 @@ pub struct Limits {
     pub verify_max: u32,
     /// Bytes awaiting verification.
     pub verify_bytes_max: u64,
+    /// Bytes of the events that the consumer holds; one subscription has at most a quarter.
+    pub bytes_max: u64,
     /// Event ids remembered as seen.
     pub seen_max: u32,
     /// Bytes of a frame.
@@ -149,6 +151,7 @@ impl Default for Limits {
             subscriptions_max: 1000,
             verify_max: 1024,
             verify_bytes_max: 16 << 20,
+            bytes_max: 64 << 20,
             seen_max: 262_144,
             frame_bytes_max: 16 << 20,
             outbound_max: 256,
@@ -228,6 +231,11 @@ impl Config {
             "relay.limits.verify_bytes_max",
             limits.verify_bytes_max,
             largest_event,
+        )?;
+        at_least(
+            "relay.limits.bytes_max",
+            limits.bytes_max,
+            4 * largest_event,
         )
     }
 }

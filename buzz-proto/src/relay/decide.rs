@@ -173,7 +173,7 @@ impl Relay {
         }
         // A command takes no place in a queue: who may give one, the scheduler decides.
         let is_command = event.kind() == MESSAGE && COMMANDS.contains(&event.content().trim());
-        if self.room.take(sub, is_command) {
+        if self.room.take(sub, event.raw().len(), is_command) {
             out.push(Action::Deliver { sub, event });
             return;
         }

@@ -142,10 +142,12 @@ impl Relay {
         config.validate()?;
         let limits = &config.limits;
         let room = match consumer {
-            Consumer::External { slots } => Room::slots(*slots),
-            Consumer::Workers(schedule) => {
-                Room::queues(schedule.limits.channel_max, schedule.limits.total_max)
-            }
+            Consumer::External { slots } => Room::slots(*slots, limits.bytes_max),
+            Consumer::Workers(schedule) => Room::queues(
+                schedule.limits.channel_max,
+                schedule.limits.total_max,
+                limits.bytes_max,
+            ),
         };
         Ok(Self {
             me,

@@ -107,11 +107,7 @@ fn write_work(note: &Note, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             wait,
         } => {
             write!(f, "worker {} is down: ", worker.slot)?;
-            write_down(cause, f)?;
-            match wait {
-                Some(wait) => write!(f, "; the next start is in {}", Span(*wait)),
-                None => Ok(()),
-            }
+            write_down(cause, *wait, f)
         }
         Note::TurnStarted {
             turn,
@@ -239,7 +235,11 @@ fn write_verdict(verdict: &Verdict, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-fn write_down(cause: &DownCause, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_down(
+    cause: &DownCause,
+    wait: Option<Duration>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
     match cause {
         DownCause::CannotStart { text } => write!(f, "the command cannot be run: {text}"),
         DownCause::NoHandshake { text } => write!(f, "it does not speak ACP: {text}"),
@@ -254,6 +254,10 @@ fn write_down(cause: &DownCause, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         }
         DownCause::Protocol { text } => write!(f, "it broke the protocol: {text}"),
         DownCause::Killed => f.write_str("it was stopped"),
+    }?;
+    match wait {
+        Some(wait) => write!(f, "; the next start is in {}", Span(wait)),
+        None => Ok(()),
     }
 }
 

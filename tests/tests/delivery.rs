@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use buzz_proto::config::Consumer;
 use buzz_proto::ids::Ticket;
 use buzz_proto::note::{GapWhy, Note, RefusedWhy, StaleWhat};
 use buzz_proto::relay::{Action, Command, Disposal, Input, Relay, Sub};
-use buzz_sim::relay::{channel_sub, given, script, with_slots};
+use buzz_proto::schedule;
+use buzz_proto::seed::Seed;
+use buzz_proto::time::MonoTime;
+use buzz_sim::relay::{channel_sub, given, script, with_consumer, with_slots};
 use buzz_sim::script::Script;
-use buzz_sim::toy::{self, START, Toy, channel};
+use buzz_sim::toy::{self, ME, START, Toy, channel};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -83,6 +87,100 @@ fn an_event_that_finds_the_table_of_pending_verdicts_full_is_a_gap() {
     relay.expect([]).expect_notes([gap(1, GapWhy::VerifyFull)]);
     relay.verified(first, true).orders();
     relay.event(&channel_sub(1, 1), &third).expect([]);
+}
+
+#[test]
+fn a_frame_that_is_repeated_takes_no_more_room_and_is_no_gap() {
+    let mut config = given(&[1]);
+    config.limits.verify_max = 2;
+    let mut relay = script(config);
+    relay.live();
+    relay.confirmed(&[channel_sub(1, 1)]);
+    let event = Toy::mention(1, channel(1));
+    arrive(&mut relay, 1, &event);
+    for _ in 0..2000 {
+        relay.frame(toy::event_frame(&channel_sub(1, 1), &event));
+    }
+    relay.expect([]).expect_notes([]);
+    arrive(&mut relay, 1, &Toy::mention(2, channel(1)));
+    let copy = event.content("not what was signed");
+    relay.frame(toy::event_frame(&channel_sub(1, 1), &copy));
+    relay.expect([]).expect_notes([]);
+}
+
+#[test]
+fn what_is_not_owed_is_no_gap() {
+    let mut config = given(&[1]);
+    config.limits.verify_max = 1;
+    let mut relay = script(config);
+    relay.live().requested();
+    relay.written().notes();
+    arrive(&mut relay, 1, &Toy::mention(1, channel(1)));
+    let second = Toy::mention(2, channel(1));
+    relay.frame(toy::event_frame(&channel_sub(1, 1), &second));
+    relay.expect([]).expect_notes([]);
+    relay.quiet_for(10 * SECOND).tick();
+    relay.expect([]).expect_notes([]);
+}
+
+#[test]
+fn a_command_passes_a_full_queue_and_is_counted_until_it_has_left() {
+    let mut schedule = schedule::Config::new(1);
+    schedule.limits.channel_max = 1;
+    let consumer = Consumer::Workers(Box::new(schedule));
+    let mut relay = with_consumer(given(&[1]), &consumer);
+    relay.live();
+    relay.confirmed(&[channel_sub(1, 1)]);
+    let waits = Toy::mention(1, channel(1));
+    relay.event(&channel_sub(1, 1), &waits);
+    relay.expect([deliver(1, &waits)]);
+    relay.event(&channel_sub(1, 1), &Toy::mention(2, channel(1)));
+    relay.expect([]).expect_notes([gap(1, GapWhy::NoRoom)]);
+    for (n, text) in (3..).zip(["!cancel", " !rotate\n", "!shutdown"]) {
+        let command = Toy::mention(n, channel(1)).content(text);
+        relay.event(&channel_sub(1, 1), &command);
+        relay.expect([deliver(1, &command)]);
+    }
+    let sub = Sub::Channel(channel(1));
+    relay.input(Input::Left { sub, count: 3 });
+    relay.event(&channel_sub(1, 1), &Toy::mention(6, channel(1)));
+    relay.expect([]).notes();
+    relay.input(Input::Left { sub, count: 9 });
+    let next = Toy::mention(7, channel(1));
+    relay.event(&channel_sub(1, 1), &next);
+    relay.expect([deliver(1, &next)]);
+}
+
+#[test]
+fn a_subscription_holds_at_most_a_quarter_of_the_bytes() {
+    let mut config = given(&[1, 2]);
+    config.limits.bytes_max = 4 << 20;
+    let mut relay = with_slots(config, 256);
+    relay.live();
+    relay.confirmed(&[channel_sub(1, 1), channel_sub(2, 2)]);
+    let large = "x".repeat(600_000);
+    let [first, second, third] = [1, 2, 3].map(|n| Toy::mention(n, channel(1)).content(&large));
+    relay.event(&channel_sub(1, 1), &first);
+    relay.expect([deliver(1, &first)]);
+    relay.event(&channel_sub(1, 1), &second);
+    relay.expect([]).expect_notes([gap(1, GapWhy::NoRoom)]);
+    let other = Toy::mention(4, channel(2)).content(&large);
+    relay.event(&channel_sub(2, 2), &other);
+    relay.expect([deliver(2, &other)]);
+    relay.input(Input::Capacity { taken: 1 });
+    relay.event(&channel_sub(1, 1), &third);
+    relay.expect([deliver(1, &third)]);
+}
+
+#[test]
+fn the_table_of_pending_verdicts_has_a_largest_size() {
+    let mut config = given(&[1]);
+    for (verify_max, fits) in [(8192, true), (8193, false)] {
+        config.limits.verify_max = verify_max;
+        let consumer = Consumer::External { slots: 1 };
+        let relay = Relay::new(config.clone(), ME, &consumer, Seed(7), MonoTime::ZERO);
+        assert_eq!(relay.is_ok(), fits);
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use buzz_proto::ids::Ticket;
 use buzz_proto::note::Note;
 use buzz_proto::relay::{
-    Action, BrokeCause, ChannelKind, ChannelState, Config, HttpAnswer, Input, Relay,
+    Action, BrokeCause, ChannelKind, ChannelState, Config, HttpAnswer, Input, Relay, Sub, SubState,
 };
 use buzz_sim::relay::{URL, channel_sub, request_name, script};
 use buzz_sim::script::Script;
@@ -186,16 +186,27 @@ fn a_read_without_an_answer_is_given_up_and_repeated() {
 
 #[test]
 fn a_wait_that_the_relay_asks_for_is_kept_whether_in_the_header_or_in_the_body() {
-    for (retry_after, body) in [
-        (Some(Bytes::from_static(b"60")), ""),
-        (None, r#"{"error":"rate-limited: retry in 60s"}"#),
+    let header = || Some(Bytes::from_static(b"60"));
+    for (status, retry_after, body) in [
+        (429, header(), ""),
+        (429, None, r#"{"error":"rate-limited: retry in 60s"}"#),
+        (
+            404,
+            header(),
+            r#"{"error":"relay: no community is configured for this host"}"#,
+        ),
+        (
+            401,
+            header(),
+            r#"{"error":"NIP-98: replay check unavailable"}"#,
+        ),
     ] {
         let mut relay = script(Config::new(URL));
         relay.live_with_auth();
         let ticket = query(&mut relay);
         relay.written().frame(toy::eose("membership-1")).orders();
         let answer = HttpAnswer {
-            status: 429,
+            status,
             retry_after,
             date: None,
             body: body.into(),
@@ -205,6 +216,67 @@ fn a_wait_that_the_relay_asks_for_is_kept_whether_in_the_header_or_in_the_body()
         relay.alive_for(SECOND / 2);
         next_query(&mut relay);
     }
+}
+
+#[test]
+fn a_date_to_wait_for_means_nothing_without_a_clock() {
+    let mut relay = script(Config::new(URL));
+    relay.tick().orders();
+    relay.connected().run_for(3 * SECOND);
+    let ticket = query(&mut relay);
+    relay.written().frame(toy::eose("membership-1")).orders();
+    let answer = HttpAnswer {
+        status: 503,
+        retry_after: Some(Bytes::from_static(b"Fri, 31 Dec 2027 23:59:59 GMT")),
+        date: None,
+        body: Bytes::new(),
+    };
+    relay.input(Input::Answered { ticket, answer });
+    relay.run_for(10 * SECOND);
+    query(&mut relay);
+}
+
+#[test]
+fn a_notice_does_not_shorten_the_wait_after_a_failed_read() {
+    let mut relay = settled();
+    let ticket = next_query(&mut relay);
+    relay.answered(ticket, 403, Bytes::new());
+    for n in 9..12 {
+        let notice = Toy::notice(n, 44_100, channel(1));
+        relay.event("membership-1", &notice).expect([]);
+    }
+    relay.alive_for(5 * SECOND).tick();
+    query(&mut relay);
+}
+
+#[test]
+fn a_notice_of_a_channel_too_many_costs_no_read_and_is_reported_once() {
+    let mut config = Config::new(URL);
+    config.limits.subscriptions_max = 1;
+    let mut relay = settled_with(config);
+    relay.event("membership-1", &Toy::notice(9, 44_100, channel(1)));
+    query(&mut relay);
+    relay.event("membership-1", &Toy::notice(10, 44_100, channel(2)));
+    assert_eq!(refused(&mut relay), [2]);
+    relay.event("membership-1", &Toy::notice(11, 44_100, channel(2)));
+    relay.expect([]);
+}
+
+#[test]
+fn a_channel_without_room_is_joined_when_there_is_some() {
+    let mut config = Config::new(URL);
+    config.limits.subscriptions_max = 2;
+    let mut relay = settled_with(config);
+    let members = [1, 2].map(|n| Toy::members(n.into(), channel(n)));
+    sweep(&mut relay, &members);
+    assert_eq!(refused(&mut relay), [2]);
+    sweep(&mut relay, &members);
+    assert!(refused(&mut relay).is_empty());
+    let removal = Toy::notice(9, 44_101, channel(1));
+    relay.event("membership-1", &removal);
+    assert_eq!(channels(&mut relay), [left(1)]);
+    sweep(&mut relay, &members[1..]);
+    assert_eq!(channels(&mut relay), [joined(2, ChannelKind::Direct)]);
 }
 
 #[test]
@@ -229,7 +301,11 @@ fn a_refused_channel_that_the_roster_still_names_is_asked_for_once_more() {
 
 /// Live, with membership confirmed and a first roster that names nothing.
 fn settled() -> Script<Relay> {
-    let mut relay = script(Config::new(URL));
+    settled_with(Config::new(URL))
+}
+
+fn settled_with(config: Config) -> Script<Relay> {
+    let mut relay = script(config);
     relay.live_with_auth();
     read(&mut relay, &[], &[]);
     relay.frame(toy::eose("membership-1")).orders();
@@ -290,9 +366,16 @@ const fn is_query(action: &Action) -> bool {
     matches!(action, Action::Query { .. })
 }
 
-/// What was said of channels since the last look. What was asked of them is confirmed.
+/// What was said of channels since the last look.
 fn channels(relay: &mut Script<Relay>) -> Vec<Action> {
-    let mut orders = relay.orders();
+    let mut orders = confirm(relay);
+    orders.retain(|action| matches!(action, Action::Channel { .. }));
+    orders
+}
+
+/// The orders since the last look. What was asked for is confirmed.
+fn confirm(relay: &mut Script<Relay>) -> Vec<Action> {
+    let orders = relay.orders();
     relay.written();
     for action in &orders {
         if let Action::Send { text, .. } = action
@@ -301,8 +384,22 @@ fn channels(relay: &mut Script<Relay>) -> Vec<Action> {
             relay.frame(toy::eose(&name)).orders();
         }
     }
-    orders.retain(|action| matches!(action, Action::Channel { .. }));
     orders
+}
+
+/// The first bytes of the channels that were refused since the last look.
+fn refused(relay: &mut Script<Relay>) -> Vec<u8> {
+    let mut refused = Vec::new();
+    for order in confirm(relay) {
+        if let Action::Report {
+            sub: Sub::Channel(channel),
+            state: SubState::Refused { .. },
+        } = order
+        {
+            refused.push(channel.0[0]);
+        }
+    }
+    refused
 }
 
 fn joined(n: u8, kind: ChannelKind) -> Action {

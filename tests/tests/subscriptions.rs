@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use buzz_proto::ids::Ticket;
 use buzz_proto::note::{GapWhy, Note, Quota, RefusedWhy};
 use buzz_proto::relay::{Action, CloseCause, Command, Config, Interest, Relay};
 use buzz_proto::relay::{Sub, SubState};
 use buzz_proto::time::UnixTime;
 use buzz_proto::wire::Reason;
-use buzz_sim::relay::{channel_sub, close, given, script};
+use buzz_sim::relay::{channel_sub, close, given, request_name, script};
 use buzz_sim::script::{Script, secs};
 use buzz_sim::toy::{self, ME, START, Toy, channel};
 
@@ -67,6 +68,22 @@ fn no_more_requests_are_unanswered_than_the_relay_can_buffer() {
     ));
     relay.frame(toy::closed(&channel_sub(3, 3), "error: database"));
     assert_eq!(relay.orders().len(), 2);
+}
+
+#[test]
+fn events_are_sent_before_more_channels_are_asked_for() {
+    let channels: Vec<u8> = (1..=20).collect();
+    let mut config = given(&channels);
+    config.limits.unanswered_max = 20;
+    let mut relay = script(config);
+    relay.live();
+    assert!(relay.requested().len() < channels.len());
+    let (ticket, event) = (Ticket(1000), Toy::new(1).bytes());
+    relay.command(Command::Send { ticket, event }).expect([]);
+    relay.run_for(SECOND);
+    let sent = relay.sent();
+    assert!(sent[0].starts_with("[\"EVENT\""), "{sent:?}");
+    assert!(sent[1].starts_with("[\"REQ\""), "{sent:?}");
 }
 
 // Confirmation
@@ -283,8 +300,7 @@ fn the_same_event_twice_before_its_verdict_is_delivered_once() {
     let event = Toy::mention(1, channel(1));
     let frame = toy::event_frame(&channel_sub(1, 1), &event);
     let first = relay.frame(frame.clone()).asked_to_verify();
-    let second = relay.frame(frame).asked_to_verify();
-    relay.verified(second[0].0, true).expect([]);
+    relay.frame(frame).expect([]);
     relay
         .verified(first[0].0, true)
         .expect([deliver(1, &event)]);
@@ -427,6 +443,48 @@ fn a_sign_of_dropped_frames_before_a_loss_costs_no_second_read() {
     relay.run_for(SECOND).live();
     relay.confirmed(&[channel_sub(1, 3)]);
     relay.alive_for(60 * SECOND);
+}
+
+#[test]
+fn everything_that_is_read_again_is_closed_first() {
+    let channels: Vec<u8> = (1..=100).collect();
+    let mut relay = script(given(&channels));
+    relay.live();
+    let mut orders = relay.orders();
+    while relay.part().view().subscriptions_live < channels.len() {
+        relay.written();
+        for order in std::mem::take(&mut orders) {
+            if let Action::Send { text, .. } = order
+                && let Some(sub) = request_name(&String::from_utf8_lossy(&text))
+            {
+                relay.frame(toy::eose(&sub));
+                orders.extend(relay.orders());
+            }
+        }
+        relay.run_for(SECOND / 4);
+        orders.extend(relay.orders());
+    }
+    relay.frame(r#"["BUZZ_SYNC_REQUIRED","backpressure"]"#);
+    let sent = relay.sent();
+    let closes = sent.iter().filter(|text| text.starts_with("[\"CLOSE"));
+    assert_eq!(closes.count(), channels.len());
+}
+
+#[test]
+fn a_subscription_too_many_is_reported() {
+    let mut config = given(&[1]);
+    config.limits.subscriptions_max = 1;
+    let mut relay = script(config);
+    relay.live();
+    relay.confirmed(&[channel_sub(1, 1)]);
+    relay.subscribe(channel(2));
+    let orders = relay.orders();
+    let [Action::Report { sub, state }] = &orders[..] else {
+        panic!("no report: {orders:?}");
+    };
+    assert_eq!(*sub, Sub::Channel(channel(2)));
+    assert!(matches!(state, SubState::Refused { .. }));
+    assert_eq!(relay.notes().len(), 1);
 }
 
 #[test]

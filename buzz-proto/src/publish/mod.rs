@@ -16,7 +16,7 @@ mod outbox;
 mod part;
 mod pump;
 mod retry;
-mod settle;
+pub(crate) mod settle;
 
 use alloc::vec::Vec;
 

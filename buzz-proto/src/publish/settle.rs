@@ -67,7 +67,7 @@ pub(super) fn read_answer(answer: &HttpAnswer, id: EventId, wall: Option<UnixTim
     }
     let reason = body_reason(&answer.body);
     let failed = |is_doubtful, blame, reason: Reason| {
-        let hint = longest(header_hint(answer, wall), reason.hint);
+        let hint = hint(answer, &reason, wall);
         Reading::Failed(Failure {
             hint,
             is_doubtful,
@@ -75,12 +75,15 @@ pub(super) fn read_answer(answer: &HttpAnswer, id: EventId, wall: Option<UnixTim
             reason,
         })
     };
+    if is_relay_failure(answer.status, &reason) {
+        return match answer.status {
+            425 | 429 => failed(false, Blame::Circumstance, reason),
+            503 if reason.is_rate_limit() => failed(false, Blame::Circumstance, reason),
+            401 | 404 => failed(false, Blame::Job, reason),
+            _ => failed(true, Blame::Job, reason),
+        };
+    }
     match answer.status {
-        425 | 429 => failed(false, Blame::Circumstance, reason),
-        503 if reason.is_rate_limit() => failed(false, Blame::Circumstance, reason),
-        408 | 500 | 502 | 503 | 504 => failed(true, Blame::Job, reason),
-        404 if reason.is_about_the_relay() => failed(false, Blame::Job, reason),
-        401 if reason.is_replay_check_unavailable() => failed(false, Blame::Job, reason),
         401 => Reading::Unauthorized {
             is_replay: reason.is_replay(),
             reason,
@@ -90,6 +93,22 @@ pub(super) fn read_answer(answer: &HttpAnswer, id: EventId, wall: Option<UnixTim
         _ if is_misdated(&reason) => Reading::Misdated(reason),
         _ => Reading::Refused(reason),
     }
+}
+
+/// Whether an answer asks for less traffic, or tells of a relay in trouble: what was asked may
+/// succeed later, and the gate of HTTP calls shuts.
+pub(crate) fn is_relay_failure(status: u16, reason: &Reason) -> bool {
+    match status {
+        408 | 425 | 429 | 500 | 502..=504 => true,
+        404 => reason.is_about_the_relay(),
+        401 => reason.is_replay_check_unavailable(),
+        _ => false,
+    }
+}
+
+/// How long an answer asks to be left alone, in its header or in its words.
+pub(crate) fn hint(answer: &HttpAnswer, reason: &Reason, wall: Option<UnixTime>) -> Option<Hint> {
+    longest(header_hint(answer, wall), reason.hint)
 }
 
 /// A success whose body does not speak of this event is no answer of a relay to this post.

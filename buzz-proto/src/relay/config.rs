@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::config::{ConfigError, at_least, lasting};
 use crate::ids::ChannelId;
 
+/// A verdict is looked for among all that are awaited.
+const VERIFY_MAX: u32 = 8192;
+
 /// Settings of the relay part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -107,10 +110,12 @@ pub struct Limits {
     pub page: u32,
     /// Subscriptions.
     pub subscriptions_max: u32,
-    /// Events awaiting verification.
+    /// Events awaiting verification, at most 8192.
     pub verify_max: u32,
     /// Bytes awaiting verification.
     pub verify_bytes_max: u64,
+    /// Bytes of the events that the consumer holds; one subscription has at most a quarter.
+    pub bytes_max: u64,
     /// Event ids remembered as seen.
     pub seen_max: u32,
     /// Bytes of a frame.
@@ -146,6 +151,7 @@ impl Default for Limits {
             subscriptions_max: 1000,
             verify_max: 1024,
             verify_bytes_max: 16 << 20,
+            bytes_max: 64 << 20,
             seen_max: 262_144,
             frame_bytes_max: 16 << 20,
             outbound_max: 256,
@@ -209,6 +215,12 @@ impl Config {
         ] {
             at_least(setting, u64::from(value), 1)?;
         }
+        if limits.verify_max > VERIFY_MAX {
+            return Err(ConfigError::new(
+                "relay.limits.verify_max",
+                &alloc::format!("is {}; it must be at most {VERIFY_MAX}", limits.verify_max),
+            ));
+        }
         let largest_event = 1 << 20;
         at_least(
             "relay.limits.frame_bytes_max",
@@ -219,6 +231,11 @@ impl Config {
             "relay.limits.verify_bytes_max",
             limits.verify_bytes_max,
             largest_event,
+        )?;
+        at_least(
+            "relay.limits.bytes_max",
+            limits.bytes_max,
+            4 * largest_event,
         )
     }
 }

@@ -4,17 +4,21 @@ use alloc::vec::Vec;
 
 use super::link::Return;
 use super::membership::Change;
-use super::sub_row::{Floor, Sending};
+use super::sub_row::Floor;
 use super::verify::{Checked, Verdict};
 use super::{
     Action, ChannelKind, ChannelState, Channels, CloseCause, DELIVERIES_PER_ROUND, End, Relay, Sub,
 };
 use crate::dedup::Inserted;
-use crate::ids::ChannelId;
-use crate::note::{GapWhy, LinkNote, Note, RefusedWhy, SubPhase};
+use crate::ids::{ChannelId, EventId};
+use crate::note::{GapWhy, LinkNote, Note, RefusedWhy};
 use crate::quotas::Quotas;
 use crate::time::{Now, UnixTime, Why};
-use crate::wire;
+
+/// A stream message of the Buzz relay.
+const MESSAGE: u32 = 9;
+/// What an owner says to an agent that may be too busy to take anything else.
+const COMMANDS: [&str; 3] = ["!cancel", "!rotate", "!shutdown"];
 
 impl Relay {
     /// The given channels are joined once, before anything else.
@@ -154,7 +158,9 @@ impl Relay {
                 return;
             }
             Verdict::Unanswered => {
-                out.push(Action::Note(gap(GapWhy::Unverified)));
+                if owed && self.subs.contains(sub) && self.is_missing(id) {
+                    out.push(Action::Note(gap(GapWhy::Unverified)));
+                }
                 return;
             }
         }
@@ -165,7 +171,9 @@ impl Relay {
             self.changes.extend(self.roster.noticed(&event));
             return;
         }
-        if self.room.take(sub) {
+        // A command takes no place in a queue: who may give one, the scheduler decides.
+        let is_command = event.kind() == MESSAGE && COMMANDS.contains(&event.content().trim());
+        if self.room.take(sub, event.raw().len(), is_command) {
             out.push(Action::Deliver { sub, event });
             return;
         }
@@ -176,6 +184,11 @@ impl Relay {
             GapWhy::NoRoom
         };
         out.push(Action::Note(gap(why)));
+    }
+
+    /// Whether nothing is known of an event, and no copy of it awaits its verdict.
+    pub(super) fn is_missing(&self, id: EventId) -> bool {
+        !self.seen.contains(&id) && !self.pending.contains(id)
     }
 
     /// Reads the roster when it is time.
@@ -206,13 +219,20 @@ impl Relay {
                     kind,
                     floor,
                 } => self.join(channel, kind, floor, out),
-                Change::Seen { channel } => self.subs.question(Sub::Channel(channel)),
+                Change::Seen { channel, kind } | Change::Described { channel, kind }
+                    if self.unplaced.contains(&channel) =>
+                {
+                    self.join(channel, kind, None, out);
+                }
+                Change::Seen { channel, .. } => self.subs.question(Sub::Channel(channel)),
                 Change::Described { channel, kind } => {
                     self.subs.question(Sub::Channel(channel));
                     let state = ChannelState::Joined { kind };
                     out.push(Action::Channel { channel, state });
                 }
+                Change::Refused { channel } => self.displace(channel, out),
                 Change::Left { channel } => {
+                    self.unplaced.remove(&channel);
                     if self.subs.forget(Sub::Channel(channel)) {
                         out.push(Action::Channel {
                             channel,
@@ -225,6 +245,17 @@ impl Relay {
         moved
     }
 
+    /// A channel finds no room. Said once: a later read of the roster tries again.
+    fn displace(&mut self, channel: ChannelId, out: &mut Vec<Action>) {
+        if self.unplaced.contains(&channel) {
+            return;
+        }
+        if self.unplaced.len() < self.config.limits.subscriptions_max as usize {
+            self.unplaced.insert(channel);
+        }
+        self.refuse(Sub::Channel(channel), out);
+    }
+
     fn join(
         &mut self,
         channel: ChannelId,
@@ -234,8 +265,10 @@ impl Relay {
     ) {
         let sub = Sub::Channel(channel);
         if !self.has_room_for(sub) {
+            self.displace(channel, out);
             return;
         }
+        self.unplaced.remove(&channel);
         if !self.subs.contains(sub) {
             out.push(Action::Note(Note::Joined { channel }));
         }
@@ -250,83 +283,6 @@ impl Relay {
             channel,
             state: ChannelState::Joined { kind },
         });
-    }
-
-    /// Asks for subscriptions, within the quotas and never more at once than the relay's buffer
-    /// takes.
-    pub(super) fn keep_subscriptions(
-        &mut self,
-        now: &mut Now,
-        quotas: &mut Quotas,
-        out: &mut Vec<Action>,
-    ) -> bool {
-        let Some(conn) = self.link.live() else {
-            return false;
-        };
-        if self.auth.is_blocking() || self.end != End::Running {
-            return false;
-        }
-        let mut moved = self.resync(now);
-        while let Some((sub, deaf)) = self.subs.expired(&self.config.limits, now) {
-            out.push(Action::Note(Note::Subscription {
-                sub,
-                phase: SubPhase::Unconfirmed,
-            }));
-            if deaf {
-                let cause = CloseCause::Unconfirmed;
-                return self.close(cause, Return::Ladder, now.time(), out);
-            }
-            moved = true;
-        }
-        while let Some(name) = self.subs.stray(now) {
-            self.send(conn, wire::close(&name), now.time(), out);
-            moved = true;
-        }
-        let relay_time = self.relay_time_at(now.time());
-        while self.subs.unanswered() < self.config.limits.unanswered_max as usize {
-            let Some(sub) = self.subs.next(now) else {
-                break;
-            };
-            let Some(stamp) = quotas.operations.start(now) else {
-                break;
-            };
-            let write = self.writes.next.take();
-            let sending = Sending {
-                write,
-                stamp,
-                now: now.time(),
-                relay_time,
-            };
-            let limits = &self.config.limits;
-            let asked = self.subs.request(sub, self.me, limits, &sending);
-            let Some((name, filter)) = asked else { break };
-            self.write(conn, write, wire::req(&name, &filter), now.time(), out);
-            out.push(Action::Note(Note::Subscription {
-                sub,
-                phase: SubPhase::Requested,
-            }));
-            moved = true;
-        }
-        moved
-    }
-
-    /// Reads everything again because the relay said that it dropped frames.
-    fn resync(&mut self, now: &mut Now) -> bool {
-        if !self.sync.due || self.subs.unanswered() > 0 {
-            return false;
-        }
-        if self
-            .sync
-            .next
-            .is_some_and(|next| !now.reached(next, Why::Resubscribe))
-        {
-            return false;
-        }
-        let pause = self.sync.pause(now);
-        self.sync.due = false;
-        self.sync.next = Some(now.time().after(pause));
-        self.subs.reread();
-        true
     }
 
     /// Writes EVENTs as the quotas let them, and gives out receipts.

@@ -10,19 +10,19 @@ use super::sub_row::Floor;
 use super::subs::Subs;
 use super::{
     Action, Channels, CloseCause, Command, ConnectCause, End, HttpAnswer, Interest, Relay, Sub,
-    stale,
+    SubState, stale,
 };
 use crate::ids::{ChannelId, ConnId, Ticket, WriteId};
-use crate::note::{LinkNote, Note, StaleWhat};
+use crate::note::{LinkNote, Note, StaleWhat, SubPhase};
 use crate::quotas::Quotas;
 use crate::time::{MonoTime, UnixTime, WallClock};
-use crate::wire::Event;
+use crate::wire::{Event, Reason};
 
 /// The relay accepts an AUTH whose date is this near its own clock (NIP-42 as Buzz applies it).
 const SKEW_MAX_SECONDS: u64 = 60;
 
 impl Relay {
-    pub(super) fn command(&mut self, command: Command, now: MonoTime) {
+    pub(super) fn command(&mut self, command: Command, now: MonoTime, out: &mut Vec<Action>) {
         match command {
             Command::Subscribe {
                 channel,
@@ -33,6 +33,8 @@ impl Relay {
                     let interest = interest.unwrap_or_else(|| self.interest());
                     let floor = floor.map_or_else(|| Floor::after(now), Floor::At);
                     self.subs.want(Sub::Channel(channel), interest, floor);
+                } else {
+                    self.refuse(Sub::Channel(channel), out);
                 }
             }
             Command::Unsubscribe { channel } => {
@@ -220,6 +222,18 @@ impl Relay {
     pub(super) fn has_room_for(&self, sub: Sub) -> bool {
         let subs: &Subs = &self.subs;
         subs.contains(sub) || subs.len() < self.config.limits.subscriptions_max as usize
+    }
+
+    /// A subscription is one too many.
+    pub(super) fn refuse(&mut self, sub: Sub, out: &mut Vec<Action>) {
+        let reason =
+            Reason::new("too many subscriptions; relay.limits.subscriptions_max is reached");
+        let state = SubState::Refused {
+            reason: reason.clone(),
+        };
+        self.reports.push_back((sub, state));
+        let phase = SubPhase::Refused { reason };
+        out.push(Action::Note(Note::Subscription { sub, phase }));
     }
 
     /// The channels that need no roster.

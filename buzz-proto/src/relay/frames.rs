@@ -87,13 +87,19 @@ impl Relay {
                 .push(Action::Note(Note::Refused { event: id, why }));
             return;
         }
+        let owed = !self.subs.precedes_floor(sub, created_at);
+        if self.pending.merge(sub, &event, owed) {
+            return;
+        }
         let known = self.seen.contains(&id);
         self.subs.brought(sub, created_at, known);
         if known {
             return;
         }
-        let owed = !self.subs.precedes_floor(sub, created_at);
-        if let Err(full) = self.pending.push(sub, event, owed, &self.config.limits) {
+        if let Err(full) = self.pending.push(sub, event, owed, &self.config.limits)
+            && owed
+            && self.is_missing(id)
+        {
             let (from, to) = (full.created_at, full.created_at);
             let why = GapWhy::VerifyFull;
             context.out.push(Action::Note(Note::Gap {

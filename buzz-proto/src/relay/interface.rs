@@ -311,9 +311,9 @@ pub enum SubState {
     Live,
     /// It waits to be asked again.
     Waiting,
-    /// The relay refuses it.
+    /// The relay refuses it, or there are too many.
     Refused {
-        /// In the relay's words.
+        /// In the relay's words, or our own.
         reason: Reason,
     },
 }

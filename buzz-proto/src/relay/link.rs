@@ -223,7 +223,13 @@ impl Link {
                         .between(self.losses, 1, RESTART_SPREAD.0, RESTART_SPREAD.1),
                 )
             }
-            Return::Slow => rung.max(limits.reconnect_slow),
+            // A relay that turned many away at once must not see them all return at once.
+            Return::Slow => {
+                let least = limits.reconnect_slow;
+                let fifth = least.checked_div(5).unwrap_or_default();
+                let most = least.saturating_add(fifth);
+                rung.max(self.seed.between(self.losses, 2, least, most))
+            }
             Return::End => return self.stop(),
             Return::Never => {
                 self.stop();

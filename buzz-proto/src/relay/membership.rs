@@ -22,8 +22,10 @@ const MISSES: u32 = 2;
 /// what the relay allows.
 const NOTICE_LOOK_BACK: Duration = Duration::from_secs(900);
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Membership {
+    /// Channels that can be kept, announced or described.
+    max: usize,
     rows: BTreeMap<ChannelId, Row>,
     /// Channels that a notice named and no read has described yet.
     announced: BTreeMap<ChannelId, Announced>,
@@ -59,6 +61,7 @@ pub(super) enum Change {
     /// Known before, and still named.
     Seen {
         channel: ChannelId,
+        kind: ChannelKind,
     },
     /// Known before, as something else.
     Described {
@@ -68,9 +71,26 @@ pub(super) enum Change {
     Left {
         channel: ChannelId,
     },
+    /// One too many.
+    Refused {
+        channel: ChannelId,
+    },
 }
 
 impl Membership {
+    pub(super) const fn new(max: usize) -> Self {
+        Self {
+            max,
+            rows: BTreeMap::new(),
+            announced: BTreeMap::new(),
+            complete: None,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows.len().saturating_add(self.announced.len()) >= self.max
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -85,7 +105,11 @@ impl Membership {
         let channel = event.channel()?;
         let dated = event.created_at();
         if event.kind() == MEMBER_ADDED {
+            let is_full = self.is_full();
             let Some(row) = self.rows.get_mut(&channel) else {
+                if is_full && !self.announced.contains_key(&channel) {
+                    return Some(Change::Refused { channel });
+                }
                 self.announced
                     .insert(channel, Announced { dated, misses: 0 });
                 return None;
@@ -182,6 +206,7 @@ impl Membership {
             return self.join(channel, kind, announced);
         }
         let floor = self.complete.map(|read| read.before(NOTICE_LOOK_BACK));
+        let is_full = self.is_full();
         match self.rows.get_mut(&channel) {
             Some(row) => {
                 let same = row.kind == kind;
@@ -191,11 +216,12 @@ impl Membership {
                     ..*row
                 };
                 if same {
-                    Change::Seen { channel }
+                    Change::Seen { channel, kind }
                 } else {
                     Change::Described { channel, kind }
                 }
             }
+            None if is_full => Change::Refused { channel },
             None => {
                 self.rows.insert(
                     channel,

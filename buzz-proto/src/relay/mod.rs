@@ -4,6 +4,7 @@
 //! state: dial, authenticate, ask for subscriptions within the quotas, have events verified, and
 //! deliver each id once, or say why not.
 
+mod ask;
 mod auth;
 mod config;
 mod decide;
@@ -19,7 +20,7 @@ mod sub_row;
 mod subs;
 mod verify;
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -30,7 +31,7 @@ pub(crate) use room::Room;
 use crate::backoff::Ladder;
 use crate::config::{ConfigError, Consumer};
 use crate::dedup::Seen;
-use crate::ids::{ConnId, PubKey, Ticket, WriteId};
+use crate::ids::{ChannelId, ConnId, PubKey, Ticket, WriteId};
 use crate::note::{LinkNote, Note, StaleWhat};
 use crate::quotas::Quotas;
 use crate::seed::Seed;
@@ -58,6 +59,8 @@ pub struct Relay {
     outbound: outbound::Outbound,
     roster: roster::Roster,
     changes: VecDeque<membership::Change>,
+    /// Channels that found no room for a subscription, and were told of.
+    unplaced: BTreeSet<ChannelId>,
     writes: Writes,
     tickets: Ticket,
     sync: Sync,
@@ -93,7 +96,7 @@ const SYNC_PAUSE: (Duration, Duration) = (Duration::from_secs(5), Duration::from
 const SYNC_QUIET: Duration = Duration::from_secs(600);
 /// Calls under way when the part is used alone.
 const HTTP_CALLS_MAX: u32 = 4;
-/// Work of one round: a pump ends even when the peer sent thousands of frames at once.
+/// So many events are handed over before the other steps of a round have their turn.
 const DELIVERIES_PER_ROUND: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,10 +142,12 @@ impl Relay {
         config.validate()?;
         let limits = &config.limits;
         let room = match consumer {
-            Consumer::External { slots } => Room::slots(*slots),
-            Consumer::Workers(schedule) => {
-                Room::queues(schedule.limits.channel_max, schedule.limits.total_max)
-            }
+            Consumer::External { slots } => Room::slots(*slots, limits.bytes_max),
+            Consumer::Workers(schedule) => Room::queues(
+                schedule.limits.channel_max,
+                schedule.limits.total_max,
+                limits.bytes_max,
+            ),
         };
         Ok(Self {
             me,
@@ -154,13 +159,14 @@ impl Relay {
             begun: false,
             link: link::Link::new(&config.url, limits, seed.derive(1)),
             auth: auth::Auth::new(),
-            subs: subs::Subs::new(),
+            subs: subs::Subs::new(limits),
             pending: verify::Pending::default(),
             seen: Seen::new(limits.seen_max as usize, seed.derive(2)),
             room,
             outbound: outbound::Outbound::default(),
-            roster: roster::Roster::new(me, seed.derive(3)),
+            roster: roster::Roster::new(me, limits, seed.derive(3)),
             changes: VecDeque::new(),
+            unplaced: BTreeSet::new(),
             writes: Writes::default(),
             tickets: Ticket(1),
             sync: Sync::new(),
@@ -223,7 +229,7 @@ impl Relay {
         match input {
             Input::Tick => {}
             Input::WallClock(seen) => self.wall = Some(WallClock::new(seen, now)),
-            Input::Command(command) => self.command(command, now),
+            Input::Command(command) => self.command(command, now, out),
             Input::Connected { conn, date } => self.connected(conn, date, now, out),
             Input::ConnectFailed { conn, cause } => self.connect_failed(conn, cause, now, out),
             Input::Closed { conn, code } => self.closed(conn, code, now, out),
@@ -274,8 +280,11 @@ impl Relay {
         moved |= self.deliver(now, out);
         moved |= self.keep_roster(now, quotas, out);
         moved |= self.take_changes(out);
-        moved |= self.keep_subscriptions(now, quotas, out);
+        moved |= self.keep_subscriptions(now, out);
+        // Both take of one quota: what was said goes before what may be heard of more channels.
+        moved |= self.ask_for_membership(now, quotas, out);
         moved |= self.send_events(now, quotas, out);
+        moved |= self.ask_for_channels(now, quotas, out);
         moved | self.finish(now, out)
     }
 

@@ -14,8 +14,8 @@ use super::{Action, HttpAnswer, Limits};
 use crate::backoff::Ladder;
 use crate::gate::Generation;
 use crate::ids::{ChannelId, PubKey, Ticket};
+use crate::publish::settle;
 use crate::quotas::Quotas;
-use crate::retry_hint;
 use crate::seed::Seed;
 use crate::time::{MonoTime, Now, UnixTime, Why};
 use crate::wire::{self, Event, Filter};
@@ -47,6 +47,8 @@ enum Phase {
     /// The next read is due then; at once when that is nothing.
     Idle {
         next: Option<MonoTime>,
+        /// Whether the last read failed: no notice shortens the wait then.
+        failed: bool,
     },
     Members {
         call: Call,
@@ -69,21 +71,28 @@ struct Call {
 }
 
 impl Roster {
-    pub(super) fn new(me: PubKey, seed: Seed) -> Self {
+    pub(super) fn new(me: PubKey, limits: &Limits, seed: Seed) -> Self {
         Self {
             me,
             seed,
             reads: 0,
-            phase: Phase::Idle { next: None },
-            channels: Membership::default(),
+            phase: Phase::Idle {
+                next: None,
+                failed: false,
+            },
+            channels: Membership::new(limits.subscriptions_max as usize),
             retry: Ladder::new(RETRY.0, RETRY.1),
             empty: 0,
         }
     }
 
-    /// The next read is due at once.
+    /// The next read is due at once, unless it repeats one that failed.
     pub(super) const fn hasten(&mut self) {
-        if let Phase::Idle { next } = &mut self.phase {
+        if let Phase::Idle {
+            next,
+            failed: false,
+        } = &mut self.phase
+        {
             *next = None;
         }
     }
@@ -111,7 +120,7 @@ impl Roster {
         out: &mut Vec<Action>,
     ) -> bool {
         let filter = match &self.phase {
-            Phase::Idle { next } => {
+            Phase::Idle { next, .. } => {
                 if !next.is_none_or(|next| now.reached(next, Why::Roster)) {
                     return false;
                 }
@@ -138,7 +147,11 @@ impl Roster {
             ticket: call.ticket,
             body: wire::query(&[filter]),
         });
-        self.phase = match core::mem::replace(&mut self.phase, Phase::Idle { next: None }) {
+        let idle = Phase::Idle {
+            next: None,
+            failed: false,
+        };
+        self.phase = match core::mem::replace(&mut self.phase, idle) {
             Phase::Describe { members } => Phase::Metadata { call, members },
             Phase::Idle { .. } | Phase::Members { .. } | Phase::Metadata { .. } => {
                 Phase::Members { call }
@@ -177,6 +190,7 @@ impl Roster {
     fn failed(&mut self, now: MonoTime) {
         self.phase = Phase::Idle {
             next: Some(now.after(self.retry.climb())),
+            failed: true,
         };
     }
 
@@ -190,12 +204,9 @@ impl Roster {
         now: MonoTime,
     ) -> Option<Vec<Event>> {
         let call = self.call()?;
-        if is_overloaded(answer.status) {
-            let header = answer.retry_after.as_ref().and_then(|value| {
-                retry_hint::from_header(value, answer.date, wall.unwrap_or_default())
-            });
-            let hint = wire::body_reason(&answer.body).wait();
-            let hint = header.map(|header| header.wait).max(hint);
+        let reason = wire::body_reason(&answer.body);
+        if settle::is_relay_failure(answer.status, &reason) {
+            let hint = settle::hint(answer, &reason, wall).map(|hint| hint.wait);
             quotas.http.fail(hint, call.sent, now);
         } else {
             quotas.http.succeed(call.sent);
@@ -219,6 +230,7 @@ impl Roster {
     ) -> Vec<Change> {
         let idle = Phase::Idle {
             next: Some(now.after(self.pause(limits))),
+            failed: false,
         };
         let members = match core::mem::replace(&mut self.phase, idle) {
             Phase::Members { .. } => {
@@ -278,11 +290,6 @@ fn of_kind(kind: u32) -> Filter {
         kinds: [kind].into_iter().collect(),
         ..Filter::default()
     }
-}
-
-/// Statuses that ask for less traffic, or tell of a relay in trouble.
-const fn is_overloaded(status: u16) -> bool {
-    matches!(status, 408 | 425 | 429 | 500 | 502..=504)
 }
 
 /// The events of an answer that is complete.

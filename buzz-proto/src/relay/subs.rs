@@ -6,7 +6,7 @@
 //! frames of an older request cannot be taken for those of a newer one.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -22,8 +22,8 @@ use crate::wire::{Event, Filter, Reason, ReasonClass, SubName};
 const EXPIRIES_MAX: u32 = 3;
 /// Errors of the relay's own: its database may be back in a second, or in a while.
 const ERROR_WAIT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// Names of superseded requests that still bring frames.
-const STRAYS_MAX: usize = 64;
+/// Names of superseded requests that still bring frames; or as many as there may be subscriptions.
+const STRAYS_MIN: usize = 64;
 /// A CLOSE that overtook its REQ is sent again after this.
 const STRAY_WAIT: Duration = Duration::from_secs(30);
 
@@ -31,7 +31,12 @@ const STRAY_WAIT: Duration = Duration::from_secs(30);
 pub(super) struct Subs {
     rows: BTreeMap<Sub, Row>,
     next: u64,
+    /// Names whose CLOSE is due. The relay counts them until it has come, so none is forgotten:
+    /// there are no more than requests that stood.
+    closing: VecDeque<(u64, SubName)>,
+    /// Names that were closed, or that the peer brought up.
     strays: BTreeMap<u64, Stray>,
+    strays_max: usize,
     /// Requests in a row that were not answered.
     expiries: u32,
 }
@@ -62,11 +67,13 @@ pub(super) enum Retry {
 }
 
 impl Subs {
-    pub(super) const fn new() -> Self {
+    pub(super) fn new(limits: &Limits) -> Self {
         Self {
             rows: BTreeMap::new(),
             next: 1,
+            closing: VecDeque::new(),
             strays: BTreeMap::new(),
+            strays_max: STRAYS_MIN.max(limits.subscriptions_max as usize),
             expiries: 0,
         }
     }
@@ -122,6 +129,7 @@ impl Subs {
     /// The socket is over: what was asked over it is asked anew. What was live has received all
     /// that is dated before `lived`.
     pub(super) fn reset(&mut self, lived: Option<UnixTime>) {
+        self.closing.clear();
         self.strays.clear();
         self.expiries = 0;
         for row in self.rows.values_mut() {
@@ -191,16 +199,22 @@ impl Subs {
             return Some(origin);
         };
         let n = *n;
-        if self.strays.len() >= STRAYS_MAX && !self.strays.contains_key(&n) {
+        if self.closing.iter().all(|(closing, _)| *closing != n) {
+            self.stray_at(n, name.clone()).due = true;
+        }
+        Some(Origin::Superseded)
+    }
+
+    /// What is remembered of a name that is over; the oldest makes room.
+    fn stray_at(&mut self, n: u64, name: SubName) -> &mut Stray {
+        if self.strays.len() >= self.strays_max && !self.strays.contains_key(&n) {
             self.strays.pop_first();
         }
-        let fresh = || Stray {
-            name: name.clone(),
+        self.strays.entry(n).or_insert(Stray {
+            name,
             due: false,
             closed: None,
-        };
-        self.strays.entry(n).or_insert_with(fresh).due = true;
-        Some(Origin::Superseded)
+        })
     }
 
     /// Whether an event is one that its request asked for.
@@ -316,6 +330,10 @@ impl Subs {
 
     /// A CLOSE that is due.
     pub(super) fn stray(&mut self, now: &mut Now) -> Option<SubName> {
+        if let Some((n, name)) = self.closing.pop_front() {
+            self.stray_at(n, name.clone()).closed = Some(now.time());
+            return Some(name);
+        }
         for stray in self.strays.values_mut().filter(|stray| stray.due) {
             let open = stray
                 .closed
@@ -390,18 +408,7 @@ impl Subs {
 
     /// A request that is given up needs its CLOSE.
     fn supersede(&mut self, name: Option<(u64, SubName)>) {
-        let Some((n, name)) = name else { return };
-        if self.strays.len() >= STRAYS_MAX {
-            self.strays.pop_first();
-        }
-        self.strays.insert(
-            n,
-            Stray {
-                name,
-                due: true,
-                closed: None,
-            },
-        );
+        self.closing.extend(name);
     }
 }
 

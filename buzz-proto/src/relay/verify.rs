@@ -8,7 +8,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use super::{Action, Limits, Sub};
-use crate::ids::Ticket;
+use crate::ids::{EventId, Ticket};
 use crate::time::{MonoTime, Now, UnixTime, Why};
 use crate::wire::Event;
 
@@ -17,6 +17,8 @@ pub(super) struct Pending {
     lanes: BTreeMap<Sub, VecDeque<Row>>,
     /// Where the row of a call is.
     asked: BTreeMap<Ticket, Sub>,
+    /// Copies of an id: until a verdict, nobody knows which one is genuine.
+    copies: BTreeMap<EventId, u32>,
     len: usize,
     bytes: usize,
     /// Rows that were not asked yet.
@@ -26,7 +28,7 @@ pub(super) struct Pending {
 #[derive(Clone, Debug)]
 struct Row {
     event: Event,
-    /// Whether it precedes what is owed: it is remembered as seen, and not delivered.
+    /// Whether it is owed: what is not is remembered as seen, and not delivered.
     owed: bool,
     phase: Phase,
 }
@@ -62,6 +64,24 @@ pub(super) struct Full {
 }
 
 impl Pending {
+    /// Whether a copy of an event awaits its verdict.
+    pub(super) fn contains(&self, id: EventId) -> bool {
+        self.copies.contains_key(&id)
+    }
+
+    /// Whether the very same event awaits its verdict: one answer serves both.
+    pub(super) fn merge(&mut self, sub: Sub, event: &Event, owed: bool) -> bool {
+        if !self.contains(event.id()) {
+            return false;
+        }
+        let mut rows = self.lanes.get_mut(&sub).into_iter().flatten();
+        let Some(row) = rows.find(|row| row.event.raw() == event.raw()) else {
+            return false;
+        };
+        row.owed |= owed;
+        true
+    }
+
     pub(super) fn push(
         &mut self,
         sub: Sub,
@@ -76,6 +96,8 @@ impl Pending {
                 created_at: event.created_at(),
             });
         }
+        let copies = self.copies.entry(event.id()).or_default();
+        *copies = copies.saturating_add(1);
         self.len = self.len.saturating_add(1);
         self.bytes = bytes;
         self.unasked = self.unasked.saturating_add(1);
@@ -149,6 +171,7 @@ impl Pending {
         if let Phase::Asked { ticket, .. } = row.phase {
             self.asked.remove(&ticket);
         }
+        self.forget_copy(row.event.id());
         self.len = self.len.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(row.event.raw().len());
         Some(Checked {
@@ -157,6 +180,18 @@ impl Pending {
             owed: row.owed,
             verdict,
         })
+    }
+}
+
+impl Pending {
+    fn forget_copy(&mut self, id: EventId) {
+        let Some(copies) = self.copies.get_mut(&id) else {
+            return;
+        };
+        *copies = copies.saturating_sub(1);
+        if *copies == 0 {
+            self.copies.remove(&id);
+        }
     }
 }
 

@@ -29,8 +29,16 @@ pub fn script(config: Config) -> Script<Relay> {
 /// When a setting cannot work.
 #[must_use]
 pub fn with_slots(config: Config, slots: u32) -> Script<Relay> {
-    let consumer = Consumer::External { slots };
-    let relay = Relay::new(config, ME, &consumer, Seed(7), MonoTime::ZERO);
+    with_consumer(config, &Consumer::External { slots })
+}
+
+/// A script of the relay part with this consumer.
+///
+/// # Panics
+/// When a setting cannot work.
+#[must_use]
+pub fn with_consumer(config: Config, consumer: &Consumer) -> Script<Relay> {
+    let relay = Relay::new(config, ME, consumer, Seed(7), MonoTime::ZERO);
     script::script(relay.expect("the settings work"))
 }
 

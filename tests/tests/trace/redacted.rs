@@ -36,7 +36,7 @@ const COMMANDS: [&str; 3] = ["!cancel", "!rotate", "!shutdown"];
 fn a_redacted_run_replays_and_holds_no_words() {
     let mut generator = Gen::from_size_and_seed(600, 23);
     let mut answers = 0;
-    for _ in 0..150 {
+    for _ in 0..40 {
         let bytes = Vec::arbitrary(&mut generator);
         let config = config();
         let run = run(&bytes, &config);
@@ -46,7 +46,7 @@ fn a_redacted_run_replays_and_holds_no_words() {
         lines[1..].iter().for_each(|line| assert_is_redacted(line));
         answers += count_posts(&run);
     }
-    assert!(answers > 100, "only {answers} answers were posted");
+    assert!(answers > 40, "only {answers} answers were posted");
 }
 
 #[test]

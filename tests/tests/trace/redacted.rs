@@ -144,9 +144,11 @@ fn words_of_workers_are_redacted_wherever_they_are_told() {
     let mut down = start(&config());
     for cause in causes(&Excerpt::new("lanterns")) {
         down.run_for(std::time::Duration::from_secs(400));
-        let spawned = down.orders().into_iter().find_map(|order| match order {
-            Action::Schedule(schedule::Action::Spawn { worker }) => Some(worker),
-            _ => None,
+        let spawned = down.orders().into_iter().find_map(|order| {
+            let Action::Schedule(schedule::Action::Spawn { worker }) = order else {
+                return None;
+            };
+            Some(worker)
         });
         let worker = spawned.expect("a worker is started");
         down.input(Input::Schedule(schedule::Input::WorkerDown {
@@ -240,6 +242,10 @@ fn settle(run: &mut Script<Machine>, end: &mut dyn FnMut(u64) -> TurnEnd) {
 }
 
 /// What follows from an order.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "nothing follows from most orders"
+)]
 fn facts(order: &Action, end: &mut dyn FnMut(u64) -> TurnEnd) -> Vec<Input> {
     use publish::Action as P;
     use relay::Action as R;

@@ -36,7 +36,14 @@ pub struct Dice<'a> {
     bytes: std::slice::Iter<'a, u8>,
 }
 
-impl Dice<'_> {
+impl<'a> Dice<'a> {
+    /// Dice that fall as these bytes say.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        let bytes = bytes.iter();
+        Self { bytes }
+    }
+
     /// A number below `sides`.
     pub fn roll(&mut self, sides: u8) -> u8 {
         self.bytes.next().map_or(0, |byte| byte % sides.max(1))
@@ -91,9 +98,7 @@ pub struct Known {
 pub fn drive<P: Chaos>(part: P, bytes: &[u8]) -> Script<P> {
     let mut script = script(part);
     let mut known = Known::default();
-    let mut dice = Dice {
-        bytes: bytes.iter(),
-    };
+    let mut dice = Dice::new(bytes);
     while dice.bytes.len() > 0 {
         pass_time(&mut script, &mut dice, &mut known);
         script.input(P::draw(&mut dice, &known));

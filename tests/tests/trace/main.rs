@@ -1,5 +1,7 @@
 //! Traces: what was recorded replays to the same actions, redacted or whole.
 
+mod redacted;
+
 use buzz_proto::action::Action;
 use buzz_proto::config::Config;
 use buzz_proto::ids::{ConnId, JobId, Ticket, WriteId};

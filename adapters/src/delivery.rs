@@ -53,6 +53,10 @@ pub(crate) struct Deliveries(Arc<Mutex<Shared>>);
 
 impl Deliveries {
     /// The next one; nothing once the other end is gone and all is taken.
+    #[expect(
+        clippy::needless_pass_by_ref_mut,
+        reason = "one reader at a time: there is one waker"
+    )]
     pub(crate) async fn next(&mut self) -> Option<Delivery> {
         poll_fn(|cx| lock(&self.0).poll_take(cx)).await
     }

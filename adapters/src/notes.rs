@@ -16,6 +16,10 @@ pub(crate) fn trace(note: &Note) {
     }
 }
 
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "gaps, failures, and kinds of a later version are rather seen than not"
+)]
 fn level(note: &Note) -> Level {
     match note {
         Note::Repeated { last, .. } => level(last),
@@ -32,7 +36,6 @@ fn level(note: &Note) -> Level {
         | Note::Controlled { .. }
         | Note::NothingToControl { .. }
         | Note::ClockStepped { .. } => Level::INFO,
-        // Gaps, failures, and kinds of a later version: rather seen than not.
         _ => Level::WARN,
     }
 }

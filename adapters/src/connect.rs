@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use buzz_proto::config::{Config, ConfigError};
+use buzz_proto::config::{Config, ConfigError, Consumer};
 use buzz_proto::ids::{ChannelId, JobId};
 use buzz_proto::input::{Command, Input};
 use buzz_proto::machine::Machine;
@@ -17,10 +17,10 @@ use buzz_proto::schedule;
 use buzz_proto::time::UnixTime;
 use buzz_proto::trace::Privacy;
 use buzz_proto::wire::{Draft, Event};
-use futures_channel::{mpsc, oneshot};
-use futures_util::StreamExt as _;
+use futures_channel::oneshot;
 
 use crate::acp::{Facts, Workers};
+use crate::delivery::{Deliveries, deliveries};
 use crate::dial::DialError;
 use crate::driver::{Driver, Inbox, Message};
 use crate::runtime::Runtime;
@@ -43,7 +43,7 @@ pub struct Setup {
     pub signer: Arc<dyn Signer>,
     /// The owner's statement that the agent is theirs (NIP-OA).
     pub attestation: Option<Attestation>,
-    /// Workers, where the settings name workers as consumer.
+    /// Workers, where the settings name workers as consumer, and nowhere else.
     pub workers: Option<StartWorkers>,
     /// Where a trace goes.
     pub record: Option<RecordTo>,
@@ -136,14 +136,64 @@ impl std::fmt::Display for Ended {
 
 impl std::error::Error for Ended {}
 
-/// Starts an agent. It dials at once and goes on until [`Handle::shutdown`], or until its event
-/// stream is dropped; every failure on the way is reported and mended.
+/// What [`connect`] cannot start with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// A setting cannot work.
+    Config(ConfigError),
+    /// The settings name workers as consumer, and nothing starts them.
+    WorkersMissing,
+    /// There are workers, and the settings name another consumer.
+    WorkersUnused,
+}
+
+impl std::fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::WorkersMissing => f.write_str(
+                "consumer names workers, but the set-up starts none; give it `workers`, or name an external consumer",
+            ),
+            Self::WorkersUnused => f.write_str(
+                "the set-up starts workers, but consumer is external; name workers as consumer, or start none",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Config(error) => Some(error),
+            Self::WorkersMissing | Self::WorkersUnused => None,
+        }
+    }
+}
+
+impl From<ConfigError> for ConnectError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
+/// Running turns and what is to be published, when a [`Handle`] is dropped.
+const DROP_GRACE: Duration = Duration::from_secs(5);
+
+/// Starts an agent. It dials at once and goes on until [`Handle::shutdown`], or until its handle
+/// or, without workers, its event stream is dropped; every failure on the way is reported and
+/// mended.
 ///
 /// # Errors
-/// When a setting cannot work.
-pub fn connect<R: Runtime>(setup: Setup) -> Result<(Handle<R>, Events<R>), ConfigError> {
+/// When a setting cannot work, or setting and workers do not fit together.
+pub fn connect<R: Runtime>(setup: Setup) -> Result<(Handle<R>, Events<R>), ConnectError> {
     let has_workers = setup.workers.is_some();
-    let (deliver, deliveries) = mpsc::unbounded();
+    match (&setup.config.consumer, has_workers) {
+        (Consumer::Workers(_), true) | (Consumer::External { .. }, false) => {}
+        (Consumer::Workers(_), false) => return Err(ConnectError::WorkersMissing),
+        (Consumer::External { .. }, true) => return Err(ConnectError::WorkersUnused),
+    }
+    let (deliver, deliveries) = deliveries();
     let (done, ended) = oneshot::channel();
     let (driver, inbox) = Driver::<R>::new(setup, deliver)?;
     R::spawn(async move {
@@ -156,6 +206,7 @@ pub fn connect<R: Runtime>(setup: Setup) -> Result<(Handle<R>, Events<R>), Confi
         inbox: inbox.clone(),
         jobs,
         ended: Some(ended),
+        is_let_go: AtomicBool::new(false),
     };
     Ok((
         handle,
@@ -168,11 +219,14 @@ pub fn connect<R: Runtime>(setup: Setup) -> Result<(Handle<R>, Events<R>), Confi
     ))
 }
 
-/// Speaks to a running agent.
+/// Speaks to a running agent, and ends it when dropped: running turns and what is to be published
+/// then get 5 s. [`Handle::detach`] lets it run on.
 pub struct Handle<R: Runtime> {
     inbox: Inbox<R::Stream>,
     jobs: Arc<AtomicU64>,
     ended: Option<oneshot::Receiver<()>>,
+    /// Whether the drop has nothing to order: the end is under way, or not wanted.
+    is_let_go: AtomicBool,
 }
 
 impl<R: Runtime> Handle<R> {
@@ -261,6 +315,7 @@ impl<R: Runtime> Handle<R> {
     /// Ends the agent: running turns and what is to be published get `grace`. [`Handle::ended`]
     /// tells when it is over.
     pub fn shutdown(&self, grace: Duration) {
+        self.is_let_go.store(true, Ordering::Relaxed);
         // An agent that has ended needs no order to.
         let _ended = self.send(Message::Fact(Input::Command(Command::Shutdown { grace })));
     }
@@ -273,6 +328,12 @@ impl<R: Runtime> Handle<R> {
         }
     }
 
+    /// Lets the agent run on without a handle, for as long as its process does; without workers,
+    /// until its events are dropped.
+    pub fn detach(self) {
+        self.is_let_go.store(true, Ordering::Relaxed);
+    }
+
     fn relay(&self, command: relay::Command) -> Result<(), Ended> {
         self.send(Message::Fact(Input::Relay(relay::Input::Command(command))))
     }
@@ -282,10 +343,20 @@ impl<R: Runtime> Handle<R> {
     }
 }
 
-/// The events of an agent without workers, as many as its settings have slots for.
+impl<R: Runtime> Drop for Handle<R> {
+    /// An agent that nobody can reach any more is ended.
+    fn drop(&mut self) {
+        if !self.is_let_go.load(Ordering::Relaxed) {
+            self.shutdown(DROP_GRACE);
+        }
+    }
+}
+
+/// The events of an agent without workers. While they are not taken, as many wait as its settings
+/// have slots for, and the latest standing of each channel, subscription and the connection.
 pub struct Events<R: Runtime> {
     inbox: Inbox<R::Stream>,
-    deliveries: mpsc::UnboundedReceiver<Delivery>,
+    deliveries: Deliveries,
     taken: u64,
     has_workers: bool,
 }

@@ -74,21 +74,30 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// 64 bytes from 128 hex digits of lower case.
-pub(crate) fn signature_bytes(text: &str) -> Option<[u8; 64]> {
-    let digit = |letter: u8| match letter {
-        b'0'..=b'9' => Some(letter - b'0'),
-        b'a'..=b'f' => Some(letter - b'a' + 10),
-        _ => None,
-    };
-    let mut bytes = [0; 64];
-    if text.len() != 128 {
+/// Fills `bytes` from twice as many hex digits of either case.
+pub(crate) fn read_hex(text: &str, bytes: &mut [u8]) -> Option<()> {
+    if text.len() != bytes.len() * 2 {
         return None;
     }
+    let digit = |letter: u8| {
+        char::from(letter)
+            .to_digit(16)
+            .and_then(|digit| u8::try_from(digit).ok())
+    };
     for (place, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
         let [high, low] = pair else { return None };
         *place = digit(*high)? << 4 | digit(*low)?;
     }
+    Some(())
+}
+
+/// 64 bytes from 128 hex digits of lower case, the only one that NIP-01 knows.
+pub(crate) fn signature_bytes(text: &str) -> Option<[u8; 64]> {
+    if text.bytes().any(|letter| letter.is_ascii_uppercase()) {
+        return None;
+    }
+    let mut bytes = [0; 64];
+    read_hex(text, &mut bytes)?;
     Some(bytes)
 }
 

@@ -1,7 +1,7 @@
 //! Keys: secret ones that never show themselves, and the text forms of NIP-19.
 
 use std::fmt;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -10,6 +10,11 @@ use bech32::{Bech32, Hrp};
 use buzz_proto::ids::PubKey;
 use secp256k1::Keypair;
 use zeroize::{Zeroize as _, Zeroizing};
+
+use crate::event::read_hex;
+
+/// A file that is longer holds more than one key.
+const FILE_BYTES_MAX: usize = 4096;
 
 /// The secret key of an identity. Wiped when dropped; neither printed nor copied.
 pub struct SecretKey {
@@ -53,13 +58,22 @@ impl SecretKey {
         Self::from_bytes(bytes)
     }
 
-    /// Reads a file that holds one key.
+    /// Reads a file that holds one key, and at most 4096 bytes.
     ///
     /// # Errors
     /// [`KeyError::File`], or those of [`SecretKey::parse`].
     pub fn from_file(path: &Path) -> Result<Self, KeyError> {
-        let text = std::fs::read(path).map_err(|error| KeyError::File(error.kind()))?;
-        let text = Zeroizing::new(text);
+        // With room to spare: a vector that grows would leave a copy behind.
+        let mut text = Zeroizing::new(Vec::with_capacity(2 * FILE_BYTES_MAX));
+        std::fs::File::open(path)
+            .and_then(|file| {
+                let limit = u64::try_from(FILE_BYTES_MAX + 1).unwrap_or(u64::MAX);
+                file.take(limit).read_to_end(&mut text)
+            })
+            .map_err(|error| KeyError::File(error.kind()))?;
+        if text.len() > FILE_BYTES_MAX {
+            return Err(KeyError::Form);
+        }
         Self::parse(std::str::from_utf8(&text).map_err(|_| KeyError::Form)?)
     }
 
@@ -87,9 +101,9 @@ impl SecretKey {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(path)?;
-        let mut text = self.nsec();
-        text.push('\n');
-        file.write_all(text.as_bytes())?;
+        // Not joined: a text that grows would leave a copy behind.
+        file.write_all(self.nsec().as_bytes())?;
+        file.write_all(b"\n")?;
         file.sync_all()
     }
 
@@ -217,22 +231,6 @@ fn write_bech32(prefix: &str, bytes: &[u8]) -> String {
             text
         }
     }
-}
-
-fn read_hex(text: &str, bytes: &mut [u8]) -> Option<()> {
-    if text.len() != bytes.len() * 2 {
-        return None;
-    }
-    for (place, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        let digit = |letter: u8| {
-            char::from(letter)
-                .to_digit(16)
-                .and_then(|d| u8::try_from(d).ok())
-        };
-        let [high, low] = pair else { return None };
-        *place = digit(*high)? << 4 | digit(*low)?;
-    }
-    Some(())
 }
 
 fn starts_with(text: &str, prefix: &str) -> bool {

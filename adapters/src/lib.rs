@@ -3,11 +3,13 @@
 pub mod acp;
 pub mod clock;
 pub mod connect;
+mod delivery;
 pub mod dial;
 mod driver;
 mod event;
 pub mod http;
 pub mod keys;
+mod notes;
 pub mod runtime;
 pub mod sign;
 pub mod tls;

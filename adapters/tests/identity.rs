@@ -238,6 +238,10 @@ fn a_key_file_is_for_its_owner_alone_and_never_overwritten() {
         SecretKey::from_file(&path).unwrap().public_key(),
         key.public_key()
     );
+    // A key, but far more than a key.
+    let large = folder.path().join("large");
+    std::fs::write(&large, format!("{NSEC}{}", " ".repeat(5000))).unwrap();
+    assert_eq!(SecretKey::from_file(&large).unwrap_err(), KeyError::Form);
     let missing = SecretKey::from_file(&folder.path().join("none")).unwrap_err();
     assert_eq!(missing, KeyError::File(std::io::ErrorKind::NotFound));
 }

@@ -1,8 +1,9 @@
 //! One worker process: its streams, its limits of time, its end.
 
+mod ending;
+
 use std::collections::VecDeque;
 use std::io;
-use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +11,6 @@ use std::time::{Duration, Instant};
 use buzz_proto::schedule::{DownCause, Input, WorkerId};
 use buzz_proto::time::{MonoTime, Now, Why};
 use buzz_proto::wire::Excerpt;
-use nix::sys::signal::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -27,13 +27,6 @@ const WAITING_MAX: usize = 256;
 
 /// One read from a stream.
 const READ_BYTES: usize = 64 << 10;
-
-/// How long a worker that has closed a stream may take to exit by itself, and what remains in the
-/// streams of one that has exited may take to be read.
-const CLOSED_WAIT: Duration = Duration::from_secs(1);
-
-/// How long the system may take to end a process that nothing can stop.
-const REAP_MAX: Duration = Duration::from_secs(5);
 
 /// What a worker's task is told.
 #[derive(Debug)]
@@ -90,15 +83,6 @@ enum End {
     /// It closed a stream, so it is ending or broken.
     Closed(&'static str),
     Exited(ExitStatus),
-}
-
-/// What becomes of the output of a process that is awaited.
-#[derive(Clone, Copy)]
-enum Rest {
-    /// It may hold the answer to a prompt.
-    Heard,
-    /// Its worker is given up.
-    Ignored,
 }
 
 /// What happened next.
@@ -257,22 +241,6 @@ impl Process {
         }
     }
 
-    /// Reports the facts that are left when nothing can be written any more. The lines between
-    /// them go nowhere; but behind a prompt that was not written there is no turn to tell of.
-    fn report_rest(&mut self) {
-        while let Some(output) = self.waiting.pop_front() {
-            match output {
-                Output::Fact(fact) => (self.facts)(fact),
-                Output::Write(_) | Output::End(_) => {}
-                Output::Prompt(_) => {
-                    self.waiting.clear();
-                    self.waiting.push_front(output);
-                    return;
-                }
-            }
-        }
-    }
-
     fn is_write_late(&mut self, now: &mut Now) -> bool {
         if self.waiting.is_empty() {
             self.writing_since = None;
@@ -293,119 +261,6 @@ impl Process {
             self.waiting.pop_front();
             self.written = 0;
             self.writing_since = None;
-        }
-    }
-
-    /// Sees to it that nothing of the group is left.
-    async fn end(mut self, end: End) -> DownCause {
-        self.stdin = None;
-        let cause = match end {
-            End::Ordered => {
-                self.stop().await;
-                DownCause::Killed
-            }
-            End::Fault(cause) => {
-                self.stop().await;
-                cause
-            }
-            End::Closed(text) => match self.drain(CLOSED_WAIT, Rest::Heard).await {
-                Some(status) => self.exited(status).await,
-                None => {
-                    self.stop().await;
-                    broken(text)
-                }
-            },
-            End::Exited(status) => self.exited(status).await,
-        };
-        self.group.signal(Signal::SIGKILL);
-        self.group.disarm();
-        cause
-    }
-
-    /// The last words of a process that has ended by itself may answer a prompt, or say why.
-    async fn exited(&mut self, status: ExitStatus) -> DownCause {
-        // What it left behind could keep its streams open.
-        self.group.signal(Signal::SIGKILL);
-        let rest = async {
-            let mut buffer = vec![0; READ_BYTES];
-            while let Ok(1..) = read(&mut self.stdout, self.lines.buffer()).await {
-                let outcome = self.read_lines();
-                self.report_rest();
-                if outcome.is_err() {
-                    break;
-                }
-                tokio::task::yield_now().await;
-            }
-            while let Ok(length @ 1..) = read_into(&mut self.stderr, &mut buffer).await {
-                self.note_stderr(&buffer[..length]);
-            }
-        };
-        let _late = tokio::time::timeout(CLOSED_WAIT, rest).await;
-        self.report_rest();
-        let text = self.tail.excerpt();
-        let text = match status.signal() {
-            Some(signal) => Excerpt::new(&format!("ended by signal {signal}: {text}")),
-            None => text,
-        };
-        DownCause::Exited {
-            code: status.code(),
-            text,
-        }
-    }
-
-    /// Closed input, SIGTERM, SIGKILL, each with its time.
-    async fn stop(&mut self) {
-        let step = self.settings.limits.exit_step;
-        for signal in [Signal::SIGTERM, Signal::SIGKILL] {
-            if self.drain(step, Rest::Ignored).await.is_some() {
-                return;
-            }
-            self.group.signal(signal);
-        }
-        if self.drain(REAP_MAX, Rest::Ignored).await.is_none() {
-            tracing::warn!(slot = self.slot, "a worker is still there after SIGKILL");
-        }
-    }
-
-    /// Awaits the exit. What is written meanwhile is read, or a full pipe could hold up the exit.
-    async fn drain(&mut self, limit: Duration, mut rest: Rest) -> Option<ExitStatus> {
-        let mut scratch = vec![0; READ_BYTES];
-        let deadline = tokio::time::Instant::now() + limit;
-        loop {
-            let happening = tokio::select! {
-                status = self.child.wait() => return status.ok(),
-                () = tokio::time::sleep_until(deadline) => return None,
-                read = read(&mut self.stdout, self.lines.buffer()) => Happening::Read(read),
-                read = read_into(&mut self.stderr, &mut scratch) => Happening::Stderr(read),
-            };
-            match happening {
-                Happening::Read(Ok(0) | Err(_)) => self.stdout = None,
-                Happening::Stderr(Ok(0) | Err(_)) => self.stderr = None,
-                Happening::Stderr(Ok(length)) => self.note_stderr(&scratch[..length]),
-                Happening::Read(Ok(_)) => rest = self.take_rest(rest),
-                Happening::Ordered(_)
-                | Happening::Written(_)
-                | Happening::Exited(_)
-                | Happening::Woken => {}
-            }
-        }
-    }
-
-    fn take_rest(&mut self, rest: Rest) -> Rest {
-        match rest {
-            Rest::Heard => {
-                let outcome = self.read_lines();
-                self.report_rest();
-                if outcome.is_ok() {
-                    Rest::Heard
-                } else {
-                    Rest::Ignored
-                }
-            }
-            Rest::Ignored => {
-                self.lines.buffer().clear();
-                Rest::Ignored
-            }
         }
     }
 

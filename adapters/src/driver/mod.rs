@@ -28,7 +28,8 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use self::record::Record;
 use crate::acp::{Facts, Workers};
 use crate::clock::Clock;
-use crate::connect::{Delivery, Report, Setup, Status};
+use crate::connect::{Report, Setup, Status};
+use crate::delivery::Deliver;
 use crate::dial::DialError;
 use crate::http::HttpClient;
 use crate::runtime::Runtime;
@@ -96,7 +97,7 @@ pub(crate) struct Driver<R: Runtime> {
     socket: Option<(ConnId, Socket<R::Stream>)>,
     calls: BTreeMap<Call, AbortHandle>,
     workers: Option<Box<dyn Workers>>,
-    deliveries: Option<mpsc::UnboundedSender<Delivery>>,
+    deliveries: Option<Deliver>,
     verdicts: BTreeMap<JobId, oneshot::Sender<Verdict>>,
     report: Box<dyn FnMut(Report) + Send>,
     record: Record,
@@ -107,7 +108,7 @@ impl<R: Runtime> Driver<R> {
     /// A driver whose machine dials as soon as it runs.
     pub(crate) fn new(
         setup: Setup,
-        deliveries: mpsc::UnboundedSender<Delivery>,
+        deliveries: Deliver,
     ) -> Result<(Self, Inbox<R::Stream>), ConfigError> {
         let clock = Clock::start();
         let machine = Machine::new(setup.config.clone(), MonoTime::ZERO)?;

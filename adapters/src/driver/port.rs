@@ -7,6 +7,7 @@ use std::time::Duration;
 use buzz_proto::action::Action;
 use buzz_proto::ids::{ConnId, Ticket};
 use buzz_proto::input::Input;
+use buzz_proto::note::Note;
 use buzz_proto::publish;
 use buzz_proto::relay::{self, HttpAnswer};
 use buzz_proto::time::UnixTime;
@@ -19,6 +20,7 @@ use crate::clock::Clock;
 use crate::connect::{Delivery, Report};
 use crate::dial;
 use crate::http::{HttpError, Limits};
+use crate::notes;
 use crate::runtime::{Runtime, within};
 use crate::sign::{self, SignError};
 use crate::verify::is_genuine;
@@ -44,7 +46,7 @@ impl<R: Runtime> Driver<R> {
                     workers.perform(action);
                 }
             }
-            Action::Note(note) => (self.report)(Report::Note(note)),
+            Action::Note(note) => self.tell(note),
             Action::Ended => self.ended = true,
             Action::WakeAt(wake) => self.timer.set(wake),
         }
@@ -83,7 +85,7 @@ impl<R: Runtime> Driver<R> {
             A::Report { sub, state } => self.deliver(Delivery::Subscription { sub, state }),
             A::Channel { channel, state } => self.deliver(Delivery::Channel { channel, state }),
             A::Link { live } => self.deliver(Delivery::Link { live }),
-            A::Note(note) => (self.report)(Report::Note(note)),
+            A::Note(note) => self.tell(note),
             A::Receipt { .. } | A::Ended | A::WakeAt(_) => {}
         }
     }
@@ -100,7 +102,7 @@ impl<R: Runtime> Driver<R> {
                     let _gone = waiting.send(verdict);
                 }
             }
-            A::Note(note) => (self.report)(Report::Note(note)),
+            A::Note(note) => self.tell(note),
             A::Send { .. } | A::Ended | A::WakeAt(_) => {}
         }
     }
@@ -274,11 +276,16 @@ impl<R: Runtime> Driver<R> {
         }
     }
 
+    fn tell(&mut self, note: Note) {
+        notes::trace(&note);
+        (self.report)(Report::Note(note));
+    }
+
     fn deliver(&mut self, delivery: Delivery) {
         let Some(deliveries) = &self.deliveries else {
             return;
         };
-        if deliveries.unbounded_send(delivery).is_err() {
+        if deliveries.send(delivery).is_err() {
             self.deliveries = None;
         }
     }

@@ -1,0 +1,96 @@
+//! How an agent starts and ends, against relays that only listen.
+
+#![cfg(feature = "tokio")]
+#![expect(clippy::unwrap_used, reason = "support functions of tests")]
+
+mod support;
+
+use std::sync::Arc;
+
+use buzz_adapters::acp::{AcpPool, AcpSettings, Facts, Workers};
+use buzz_adapters::connect::{ConnectError, Setup, StartWorkers, connect};
+use buzz_adapters::keys::SecretKey;
+use buzz_adapters::sign::{LocalSigner, Signer as _};
+use buzz_adapters::tokio::Tokio;
+use buzz_adapters::url::RelayUrl;
+use buzz_proto::config::{Config, Consumer};
+use buzz_proto::{publish, relay, schedule};
+use support::{guard, listen, tls};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::{TcpListener, TcpStream};
+
+#[tokio::test]
+async fn a_dropped_handle_ends_the_agent_and_its_dial() {
+    let (listener, url) = listen("ws");
+    let (handle, mut events) = connect::<Tokio>(external(url)).unwrap();
+    let mut dialed = accept(&listener).await;
+
+    drop(handle);
+
+    guard(async {
+        // The upgrade is never answered: only giving it up can end the stream.
+        while let Ok(1..) = dialed.read(&mut [0; 1024]).await {}
+        while events.next().await.is_some() {}
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_detached_agent_goes_on() {
+    let (listener, url) = listen("ws");
+    let (handle, _events) = connect::<Tokio>(external(url)).unwrap();
+
+    handle.detach();
+
+    // Its dial is refused, so it dials again.
+    drop(accept(&listener).await);
+    drop(accept(&listener).await);
+}
+
+#[tokio::test]
+async fn workers_and_consumer_have_to_fit() {
+    let (_listener, url) = listen("ws");
+    let mut missing = external(url.clone());
+    missing.config.consumer = Consumer::Workers(Box::new(schedule::Config::new(1)));
+    let mut unused = external(url);
+    unused.workers = Some(workers());
+
+    for (setup, error) in [
+        (missing, ConnectError::WorkersMissing),
+        (unused, ConnectError::WorkersUnused),
+    ] {
+        assert_eq!(connect::<Tokio>(setup).err(), Some(error));
+    }
+}
+
+fn external(url: RelayUrl) -> Setup {
+    let signer = LocalSigner::new(SecretKey::generate().unwrap());
+    Setup {
+        config: Config {
+            seed: 1,
+            me: signer.public_key(),
+            relay: relay::Config::new(&url.websocket()),
+            publish: publish::Config::default(),
+            consumer: Consumer::External { slots: 1 },
+        },
+        url,
+        tls: tls(),
+        signer: Arc::new(signer),
+        attestation: None,
+        workers: None,
+        record: None,
+        report: Box::new(|_| {}),
+    }
+}
+
+fn workers() -> StartWorkers {
+    let runtime = tokio::runtime::Handle::current();
+    Box::new(|facts: Facts| -> Box<dyn Workers> {
+        let settings = AcpSettings::new("true");
+        Box::new(AcpPool::new(settings, runtime, move |fact| facts(fact)))
+    })
+}
+
+async fn accept(listener: &TcpListener) -> TcpStream {
+    guard(listener.accept()).await.unwrap().0
+}

@@ -51,8 +51,8 @@ Environment, where no flag is given; an empty variable is none:
   RUST_LOG                         the log of the libraries on stderr, such as info
   NO_COLOR                         no colours
 
-Once it was live the agent stays until it is told to stop (Ctrl-C, SIGTERM, or its owner's
-!shutdown), whatever the network does. Only a start that cannot succeed ends by itself:
+Once it was live the agent stays until it is told to stop (Ctrl-C, SIGTERM, SIGHUP, or its
+owner's !shutdown), whatever the network does. Only a start that cannot succeed ends by itself:
   2  a setting cannot be used            4  the relay refuses the key
   3  the relay was not reached in time   5  the worker's command is missing or does not speak ACP";
 

@@ -160,9 +160,10 @@ fn tell_missed(missed: &AtomicU64, ui: Ui) {
 
 /// Whether somebody may have to act.
 pub(crate) fn is_trouble(report: &Report) -> bool {
-    match report {
-        Report::Note(note) => look(note) == Look::Bad,
-        _ => true,
+    if let Report::Note(note) = report {
+        look(note) == Look::Bad
+    } else {
+        true
     }
 }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
@@ -11,6 +13,9 @@ use tracing_subscriber::EnvFilter;
 
 use crate::exit::Failure;
 use crate::secrets::scrubbed;
+
+/// Lines of the log that wait for a slow stderr.
+const LOG_WAITING_MAX: usize = 1024;
 
 /// Writes lines. A stream that somebody has closed is no fault: what is left to do is still done.
 #[derive(Clone, Copy, Debug)]
@@ -133,15 +138,23 @@ impl Ui {
         stdout.flush()
     }
 
-    /// Lets `RUST_LOG` turn on the log of the libraries, on stderr.
+    /// Lets `RUST_LOG` turn on the log of the libraries, on stderr. A thread of its own writes it,
+    /// so that a stderr which nobody reads holds up nobody; what is too much for it is left out.
     pub(crate) fn start_logging(self) {
         if std::env::var_os("RUST_LOG").is_none_or(|value| value.is_empty()) {
             return;
         }
         match EnvFilter::try_from_default_env() {
             Ok(filter) => {
+                let (lines, waiting) = sync_channel::<Vec<u8>>(LOG_WAITING_MAX);
+                // Without a thread there is no log, and that is all that is lost.
+                let _thread = thread::Builder::new().name("log".into()).spawn(move || {
+                    while let Ok(line) = waiting.recv() {
+                        let _closed = io::stderr().lock().write_all(&line);
+                    }
+                });
                 let log = tracing_subscriber::fmt().with_env_filter(filter);
-                log.with_writer(io::stderr).init();
+                log.with_writer(move || LogLines(lines.clone())).init();
             }
             Err(error) => self.warn(format_args!("RUST_LOG is ignored: {error}")),
         }
@@ -157,6 +170,20 @@ impl Look {
             Self::Bad => Some(33),
             Self::Faint => Some(2),
         }
+    }
+}
+
+/// Hands each line to the thread that writes them.
+struct LogLines(SyncSender<Vec<u8>>);
+
+impl io::Write for LogLines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let _full = self.0.try_send(line.to_vec());
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

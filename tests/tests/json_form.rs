@@ -165,9 +165,11 @@ fn turns(bytes: &[u8]) -> Vec<Action> {
     run.calls()
         .into_iter()
         .flat_map(|(_, _, actions)| actions)
-        .map(|action| match action {
-            schedule::Action::Note(note) => Action::Note(note),
-            order => Action::Schedule(order),
+        .map(|action| {
+            if let schedule::Action::Note(note) = action {
+                return Action::Note(note);
+            }
+            Action::Schedule(action)
         })
         .collect()
 }

@@ -8,11 +8,13 @@ use buzz_proto::ids::TurnId;
 use buzz_proto::input::Input;
 use buzz_proto::note::{Note, TurnFailure, TurnOutcome};
 use buzz_proto::publish;
-use buzz_proto::schedule;
+use buzz_proto::schedule::{self, RespondTo, Scheduler};
+use buzz_proto::seed::Seed;
+use buzz_proto::time::MonoTime;
 use buzz_proto::wire::{Excerpt, Reason};
 use buzz_sim::chaos::drive;
 use buzz_sim::machine::{config, external, machine, workers};
-use buzz_sim::toy::{self, channel};
+use buzz_sim::toy::{self, ME, channel};
 use quickcheck::{Arbitrary, Gen};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -28,12 +30,13 @@ fn every_fact_and_order_survives_its_written_form() {
         } else {
             workers()
         });
-        let bytes = Vec::arbitrary(&mut generator);
+        let bytes: Vec<u8> = Arbitrary::arbitrary(&mut generator);
         let run = drive(machine(config), &bytes);
         for (_, input, actions) in run.calls() {
             facts.insert(survives::<Input>(&input));
             orders.extend(actions.iter().map(survives::<Action>));
         }
+        orders.extend(turns(&bytes).iter().map(survives::<Action>));
     }
     orders.extend(rare_orders().iter().map(survives::<Action>));
     let missing = |names: &[&'static str], seen: &BTreeSet<String>| -> Vec<_> {
@@ -151,6 +154,25 @@ const ORDERS: [&str; 40] = [
     "Note.ClockStepped",
     "Note.ClockSkew",
 ];
+
+/// What a scheduler alone says to the same bytes: a whole machine takes no arrivals from outside,
+/// so it has few turns.
+fn turns(bytes: &[u8]) -> Vec<Action> {
+    let mut config = schedule::Config::new(2);
+    config.respond_to = RespondTo::Anyone;
+    let scheduler = Scheduler::new(config, ME, Seed(7), MonoTime::ZERO);
+    let run = drive(scheduler.expect("the settings work"), bytes);
+    run.calls()
+        .into_iter()
+        .flat_map(|(_, _, actions)| actions)
+        .map(|action| {
+            if let schedule::Action::Note(note) = action {
+                return Action::Note(note);
+            }
+            Action::Schedule(action)
+        })
+        .collect()
+}
 
 /// What a run of chance seldom reaches.
 fn rare_orders() -> Vec<Action> {

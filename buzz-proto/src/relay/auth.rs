@@ -52,10 +52,11 @@ enum Phase {
         id: EventId,
         since: MonoTime,
     },
-    /// What was asked for next was refused: the OK is awaited after all.
+    /// What was asked for next was refused: the OK is awaited after all, or a new challenge.
     Doubted {
         id: EventId,
         since: MonoTime,
+        asked: MonoTime,
     },
     Accepted,
 }
@@ -114,11 +115,10 @@ impl Auth {
     }
 
     /// A frame was answered with `auth-required:`.
-    pub(super) fn required(&mut self, limits: &Limits, now: MonoTime) {
-        if let Phase::Presumed { id, since } = self.phase
-            && now < since.after(limits.auth)
-        {
-            self.phase = Phase::Doubted { id, since };
+    pub(super) fn required(&mut self, now: MonoTime) {
+        if let Phase::Presumed { id, since } = self.phase {
+            let asked = now;
+            self.phase = Phase::Doubted { id, since, asked };
             return;
         }
         if !self.is_under_way() && self.wanted.is_none() {
@@ -257,9 +257,13 @@ impl Auth {
         let step = match &self.phase {
             Phase::Unasked | Phase::Presumed { .. } | Phase::Accepted => false,
             Phase::Signing { since, .. } => now.reached(since.after(limits.sign), Why::Sign),
-            Phase::Signed { since, .. }
-            | Phase::Sent { since, .. }
-            | Phase::Doubted { since, .. } => now.reached(since.after(limits.auth), Why::Auth),
+            Phase::Signed { since, .. } | Phase::Sent { since, .. } => {
+                now.reached(since.after(limits.auth), Why::Auth)
+            }
+            Phase::Doubted { since, asked, .. } => {
+                let challenge = asked.after(limits.challenge_again);
+                now.reached(since.after(limits.auth).max(challenge), Why::Auth)
+            }
         };
         let wait = self.wanted.is_some_and(|since| {
             now.reached(since.after(limits.challenge_again), Why::NoChallenge)

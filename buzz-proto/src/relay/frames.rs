@@ -139,7 +139,7 @@ impl Relay {
             return;
         };
         if matches!(reason.class, ReasonClass::AuthRequired(_)) {
-            self.auth.required(&self.config.limits, context.now);
+            self.auth.required(context.now);
         }
         if reason.is_rate_limit() {
             let refusal = stamp.refuse(context.quotas, reason.wait(), context.now);
@@ -227,7 +227,7 @@ impl Relay {
             }
             Retry::Later => {
                 if matches!(reason.class, ReasonClass::AuthRequired(_)) {
-                    self.auth.required(&self.config.limits, context.now);
+                    self.auth.required(context.now);
                 }
                 self.reports.push_back((sub, SubState::Waiting));
                 let phase = SubPhase::Waiting { reason };
@@ -258,7 +258,7 @@ impl Relay {
 
     fn notice(&mut self, reason: Reason, context: &mut Context<'_>) {
         if matches!(reason.class, ReasonClass::AuthRequired(_)) {
-            self.auth.required(&self.config.limits, context.now);
+            self.auth.required(context.now);
         }
         if reason.is_rate_limit() {
             // It names no frame. A refused REQ gets its CLOSED as well, so it is about an EVENT.

@@ -1,4 +1,15 @@
 //! Real sockets, processes and keys around the [`buzz_proto`] state machine.
+//!
+//! [`connect::connect`] starts an agent: it gives a handle to speak to it and a stream of what it
+//! receives. With [`acp::AcpPool`] as workers the events go to child processes that speak ACP
+//! instead, and their answers are published. `examples/echo_agent.rs` is a whole agent.
+//!
+//! One driver serves every runtime. It is generic over [`runtime::Runtime`], which asks for name
+//! resolution, a TCP stream, a sleep and tasks; `tokio.rs` is one implementation of it and nothing
+//! else, and a further runtime is another. Nothing here decides: what to retry, when, and what to
+//! drop is the machine's.
+//!
+//! Keys stay in the [`sign::Signer`]. They are wiped when dropped and never printed.
 
 pub mod acp;
 pub mod clock;

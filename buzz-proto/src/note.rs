@@ -200,10 +200,16 @@ impl Note {
         )
     }
 
-    /// Whether it tells of work that goes its way, at the pace of that work: nothing to merge.
+    /// Whether it tells of work that goes its way, at the pace of that work, or of the connection
+    /// coming and going, at the pace of the ladder: nothing to merge.
     #[must_use]
     pub const fn is_progress(&self) -> bool {
-        matches!(self, Self::Joined { .. } | Self::TurnStarted { .. })
+        matches!(
+            self,
+            Self::Joined { .. }
+                | Self::TurnStarted { .. }
+                | Self::Link(LinkNote::Live { .. } | LinkNote::Lost { .. })
+        )
     }
 
     /// Its kind: notes of one kind share a limit. The name of its variant, and of what varies in

@@ -38,7 +38,8 @@ pub struct Config {
 pub enum Channels {
     /// The relay's roster and its notices.
     Roster,
-    /// This list alone.
+    /// This list alone. Each counts as a room and not as a direct message, because whoever lists
+    /// it is taken to know it.
     Given(Vec<ChannelId>),
 }
 

@@ -71,13 +71,8 @@ impl Relay {
     }
 
     fn event(&mut self, name: &SubName, event: Event, context: &mut Context<'_>) {
-        let sub = match self.subs.origin(name) {
-            Some(Origin::Current(sub)) => sub,
-            Some(Origin::Superseded) => return,
-            None => {
-                context.out.push(stale(StaleWhat::Subscription));
-                return;
-            }
+        let Some(sub) = current(self.subs.origin(name), context) else {
+            return;
         };
         let (id, created_at) = (event.id(), event.created_at());
         if !self.subs.matches(sub, self.me, &event) {
@@ -171,13 +166,8 @@ impl Relay {
     }
 
     fn eose(&mut self, name: &SubName, context: &mut Context<'_>) {
-        let sub = match self.subs.origin(name) {
-            Some(Origin::Current(sub)) => sub,
-            Some(Origin::Superseded) => return,
-            None => {
-                context.out.push(stale(StaleWhat::Subscription));
-                return;
-            }
+        let Some(sub) = current(self.subs.origin(name), context) else {
+            return;
         };
         self.answered_otherwise(sub, context);
         let Some(history) = self.subs.confirmed(sub, &self.config.limits) else {
@@ -201,13 +191,8 @@ impl Relay {
     }
 
     fn closed_by_relay(&mut self, name: &SubName, reason: Reason, context: &mut Context<'_>) {
-        let sub = match self.subs.origin_of_closed(name) {
-            Some(Origin::Current(sub)) => sub,
-            Some(Origin::Superseded) => return,
-            None => {
-                context.out.push(stale(StaleWhat::Subscription));
-                return;
-            }
+        let Some(sub) = current(self.subs.origin_of_closed(name), context) else {
+            return;
         };
         let retry = retry_after(&reason);
         if retry != Retry::Gate {
@@ -295,5 +280,18 @@ impl Relay {
             waiting: u32::try_from(self.outbound.len()).unwrap_or(u32::MAX),
             attempt: pace.attempt(),
         }));
+    }
+}
+
+/// The subscription that a frame is about. A frame of a superseded request changes nothing, and one
+/// of a request that never was is told.
+fn current(origin: Option<Origin>, context: &mut Context<'_>) -> Option<Sub> {
+    match origin {
+        Some(Origin::Current(sub)) => Some(sub),
+        Some(Origin::Superseded) => None,
+        None => {
+            context.out.push(stale(StaleWhat::Subscription));
+            None
+        }
     }
 }

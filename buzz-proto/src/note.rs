@@ -201,12 +201,13 @@ impl Note {
     }
 
     /// Whether it tells of work that goes its way, at the pace of that work, or of the connection
-    /// coming and going, at the pace of the ladder: nothing to merge.
+    /// and workers coming, at the pace of their ladders: nothing to merge.
     #[must_use]
     pub const fn is_progress(&self) -> bool {
         matches!(
             self,
             Self::Joined { .. }
+                | Self::WorkerUp { .. }
                 | Self::TurnStarted { .. }
                 | Self::Link(LinkNote::Live { .. } | LinkNote::Lost { .. })
         )

@@ -55,15 +55,7 @@ fn an_answer_in_a_thread_names_its_root_and_what_it_answers() {
 
 #[test]
 fn the_messages_of_a_scope_go_one_at_a_time_and_a_second_apart() {
-    let limits = Limits {
-        message_bytes_max: 256,
-        ..Limits::default()
-    };
-    let mut script = Script::working(Config { limits, ..config() });
-    script.prompt(0, &mention(1));
-    let (first, second) = ("a".repeat(200), "b".repeat(200));
-    let actions = script.give(answered(0, &format!("{first}\n{second}")));
-    assert_eq!(actions, [message(0, 1, START, &first)]);
+    let (mut script, second) = answered_in_two_parts();
     script.prompt(1, &reply(2, 1));
     assert_eq!(script.give(answered(1, "third")), []);
     let actions = script.give(settled(0, Verdict::Stored));
@@ -82,15 +74,7 @@ fn the_messages_of_a_scope_go_one_at_a_time_and_a_second_apart() {
 
 #[test]
 fn what_follows_a_message_that_waited_is_dated_after_its_signature() {
-    let limits = Limits {
-        message_bytes_max: 256,
-        ..Limits::default()
-    };
-    let mut script = Script::working(Config { limits, ..config() });
-    script.prompt(0, &mention(1));
-    let (first, second) = ("a".repeat(200), "b".repeat(200));
-    let actions = script.give(answered(0, &format!("{first}\n{second}")));
-    assert_eq!(actions, [message(0, 1, START, &first)]);
+    let (mut script, second) = answered_in_two_parts();
     // The publisher dated it again when it was signed, at the latest now.
     script.wait(secs(40));
     let actions = script.give(settled(0, Verdict::Stored));
@@ -277,4 +261,18 @@ fn typing_of(actions: &[buzz_proto::schedule::Action]) -> usize {
         )
     };
     actions.iter().filter(is_typing).count()
+}
+
+/// An answer of which the first part is submitted; gives the second.
+fn answered_in_two_parts() -> (Script, String) {
+    let limits = Limits {
+        message_bytes_max: 256,
+        ..Limits::default()
+    };
+    let mut script = Script::working(Config { limits, ..config() });
+    script.prompt(0, &mention(1));
+    let (first, second) = ("a".repeat(200), "b".repeat(200));
+    let actions = script.give(answered(0, &format!("{first}\n{second}")));
+    assert_eq!(actions, [message(0, 1, START, &first)]);
+    (script, second)
 }

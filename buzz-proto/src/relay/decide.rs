@@ -14,11 +14,7 @@ use crate::ids::{ChannelId, EventId};
 use crate::note::{GapWhy, LinkNote, Note, RefusedWhy};
 use crate::quotas::Quotas;
 use crate::time::{Now, UnixTime, Why};
-
-/// A stream message of the Buzz relay.
-const MESSAGE: u32 = 9;
-/// What an owner says to an agent that may be too busy to take anything else.
-const COMMANDS: [&str; 3] = ["!cancel", "!rotate", "!shutdown"];
+use crate::wire::OwnerCommand;
 
 impl Relay {
     /// The given channels are joined once, before anything else.
@@ -51,19 +47,19 @@ impl Relay {
         if let Some((cause, back)) = self.doomed.take() {
             return self.close(cause, back, now.time(), out);
         }
-        let limits = self.config.limits.clone();
+        let limits = &self.config.limits;
         let before = out.len();
-        let mut cause = self.link.overdue(&limits, now, out);
+        let mut cause = self.link.overdue(limits, now, out);
         if let Some(opened) = self.link.opened_at()
             && self.link.live().is_none()
             && now.reached(opened.after(limits.auth), Why::Auth)
         {
             cause = cause.or(Some(CloseCause::AuthLimit));
         }
-        if self.auth.is_overdue(&limits, now) {
+        if self.auth.is_overdue(limits, now) {
             cause = cause.or(Some(CloseCause::AuthLimit));
         }
-        if self.writes.is_broken(&limits, now) {
+        if self.writes.is_broken(limits, now) {
             cause = cause.or(Some(CloseCause::Write));
         }
         let Some(cause) = cause else {
@@ -172,7 +168,7 @@ impl Relay {
             return;
         }
         // A command takes no place in a queue: who may give one, the scheduler decides.
-        let is_command = event.kind() == MESSAGE && COMMANDS.contains(&event.content().trim());
+        let is_command = || OwnerCommand::of(&event).is_some();
         if self.room.take(sub, event.raw().len(), is_command) {
             out.push(Action::Deliver { sub, event });
             return;

@@ -88,8 +88,9 @@ impl Room {
     }
 
     /// Takes room for an event of `sub` of this size. False when there is none. One that will not
-    /// stay in its queue always finds room in it, and is counted until it has left.
-    pub(super) fn take(&mut self, sub: Sub, size: usize, passes: bool) -> bool {
+    /// stay in its queue always finds room in it, and is counted until it has left; whether it is
+    /// such a one is asked only when there is no room.
+    pub(super) fn take(&mut self, sub: Sub, size: usize, passes: impl FnOnce() -> bool) -> bool {
         if self.gone {
             return false;
         }
@@ -110,7 +111,7 @@ impl Room {
             } => {
                 let own = held.get(&sub).map_or(0, VecDeque::len);
                 let free = fits && count(own) < u64::from(*each) && *total < *all;
-                if !(free || passes) {
+                if !(free || passes()) {
                     return false;
                 }
                 held.entry(sub).or_default().push_back(size);

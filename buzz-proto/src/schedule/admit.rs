@@ -12,10 +12,7 @@ use crate::ids::{ChannelId, PubKey};
 use crate::note::{Note, RefusedWhy, TurnFailure, TurnOutcome};
 use crate::relay::{ChannelKind, Disposal, Sub};
 use crate::time::{MonoTime, UnixTime};
-use crate::wire::Event;
-
-/// A chat message (Buzz, after NIP-29); owner commands are of this kind, and so are answers.
-pub(super) const MESSAGE: u32 = 9;
+use crate::wire::{Event, OwnerCommand};
 
 /// How far ahead of our clock a command may be dated: clocks differ.
 const COMMAND_AHEAD_MAX: Duration = Duration::from_secs(60);
@@ -130,22 +127,19 @@ impl Scheduler {
 
     /// The command that an event gives, if its author owns this agent and names it.
     fn command(&self, channel: ChannelId, kind: ChannelKind, event: &Event) -> Option<Admission> {
-        let is_command = event.kind() == MESSAGE
-            && self.config.owner == Some(event.author())
-            && event.mentions(&self.me);
-        if !is_command {
+        if self.config.owner != Some(event.author()) || !event.mentions(&self.me) {
             return None;
         }
+        let command = OwnerCommand::of(event)?;
         let target = match event.thread().root {
             Some(_) => Target::Scope(scope_of(self.config.policy, kind, channel, event)),
             None => Target::Channel(channel),
         };
-        match event.content().trim() {
-            "!cancel" => Some(Admission::Control(target, Want::Stop)),
-            "!rotate" => Some(Admission::Control(target, Want::StopAndRotate)),
-            "!shutdown" => Some(Admission::Shutdown),
-            _ => None,
-        }
+        Some(match command {
+            OwnerCommand::Cancel => Admission::Control(target, Want::Stop),
+            OwnerCommand::Rotate => Admission::Control(target, Want::StopAndRotate),
+            OwnerCommand::Shutdown => Admission::Shutdown,
+        })
     }
 }
 

@@ -6,7 +6,6 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::admit::MESSAGE;
 use super::control::Life;
 use super::queue::{count, dispose};
 use super::{Action, Config, Scope, stale, text};
@@ -15,7 +14,7 @@ use crate::note::{Note, StaleWhat, TurnFailure, TurnOutcome};
 use crate::publish::{self, AHEAD_MAX, Body, Class, Route, Verdict};
 use crate::relay::Disposal;
 use crate::time::UnixTime;
-use crate::wire::Draft;
+use crate::wire::{Draft, MESSAGE};
 
 /// The scheduler's jobs have the upper half of the numbers, applications the lower.
 const FIRST_JOB: JobId = JobId(1 << 63);

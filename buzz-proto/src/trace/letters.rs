@@ -8,8 +8,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-/// What decides actions when the owner writes it; no text of a person besides.
-const COMMANDS: [&str; 3] = ["!cancel", "!rotate", "!shutdown"];
+use crate::wire::OwnerCommand;
 
 /// Text in which only white space stays.
 pub(super) fn text(content: &str) -> String {
@@ -71,8 +70,9 @@ fn is_content_key(inside: &[u8]) -> bool {
     inside == b"content" || (inside.contains(&b'\\') && unescaped(inside) == "content")
 }
 
+/// Owner commands decide actions; no text of a person does besides.
 fn is_command(inside: &[u8]) -> bool {
-    COMMANDS.contains(&unescaped(inside).trim())
+    OwnerCommand::parse(&unescaped(inside)).is_some()
 }
 
 /// What stands between the quotes of a string, without escapes; empty when it is no string.

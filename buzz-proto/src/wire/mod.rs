@@ -4,6 +4,7 @@
 //! them again. An event stays a slice of its frame, with its head parsed once. Whatever a peer
 //! sends, decoding takes time and memory in proportion to the bytes and never panics.
 
+mod command;
 mod decode;
 mod encode;
 mod event;
@@ -17,6 +18,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use command::{MESSAGE, OwnerCommand};
 pub use decode::{FRAME_BYTES_MAX, QueryAnswer, decode, decode_events};
 pub use encode::{Draft, Filter, auth, close, event, query, req};
 pub use event::{Event, EventHead, Thread};

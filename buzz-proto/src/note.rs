@@ -45,6 +45,70 @@ pub enum Note {
         /// Why they are lost.
         why: GapWhy,
     },
+    /// Events found no room; they are read again when there is some.
+    Behind {
+        /// The subscription.
+        sub: Sub,
+        /// How many are known by id.
+        count: u64,
+        /// The oldest date among them.
+        from: UnixTime,
+    },
+    /// What was lost waits for long: any room will do from now on.
+    Lagging {
+        /// The subscription.
+        sub: Sub,
+        /// How many events are known by id.
+        count: u64,
+        /// How long the loss has waited.
+        #[serde(with = "crate::json::nanos")]
+        wait: Duration,
+    },
+    /// All that was lost has been read again, or is told as a gap.
+    CaughtUp {
+        /// The subscription.
+        sub: Sub,
+        /// How many events were delivered late.
+        count: u64,
+    },
+    /// A read of stored events failed; what was lost stays lost until a later one.
+    ReadFailed {
+        /// The subscription.
+        sub: Sub,
+        /// What went wrong.
+        why: ReadFailure,
+    },
+    /// The relay stores an event that the live subscription did not bring.
+    Missed {
+        /// The subscription.
+        sub: Sub,
+        /// The event.
+        event: EventId,
+    },
+    /// What is older than this could not be compared with what the relay stores.
+    Unaudited {
+        /// The subscription.
+        sub: Sub,
+        /// The date.
+        before: UnixTime,
+    },
+    /// The memory of delivered events is too short: one was forgotten that may come again.
+    DedupShort {
+        /// Its date.
+        dated: UnixTime,
+    },
+    /// A restored record reaches beyond the relay's time, and is not trusted.
+    RecordAhead {
+        /// The subscription.
+        sub: Sub,
+        /// By how much.
+        seconds: u64,
+    },
+    /// Records could not be kept: a restart would begin further back.
+    NotPersisted,
+    /// What this agent has published before its start could not be read: an event that an earlier
+    /// life answered in its last second may be answered again.
+    AnswersUnread,
     /// An event was refused before delivery.
     Refused {
         /// The event.
@@ -221,6 +285,16 @@ impl Note {
             Self::Link(link) => link.kind(),
             Self::Subscription { phase, .. } => phase.kind(),
             Self::Gap { .. } => "gap",
+            Self::Behind { .. } => "behind",
+            Self::Lagging { .. } => "lagging",
+            Self::CaughtUp { .. } => "caught up",
+            Self::ReadFailed { .. } => "read failed",
+            Self::Missed { .. } => "missed",
+            Self::Unaudited { .. } => "unaudited",
+            Self::DedupShort { .. } => "dedup short",
+            Self::RecordAhead { .. } => "record ahead",
+            Self::NotPersisted => "not persisted",
+            Self::AnswersUnread => "answers unread",
             Self::Refused { why, .. } => why.kind(),
             Self::BadFrame { .. } => "bad frame",
             Self::Notice { .. } => "notice",
@@ -334,16 +408,40 @@ impl SubPhase {
     }
 }
 
+/// Why a read of stored events failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum ReadFailure {
+    /// The relay refused it.
+    Refused {
+        /// In its words.
+        reason: Reason,
+    },
+    /// The relay fell silent before its end.
+    Silent,
+    /// It brought more bytes than are held.
+    TooLarge,
+    /// It did not leave.
+    NotSent,
+    /// The connection ended first.
+    Disconnected,
+    /// The HTTP call had no answer, or not a good one.
+    Http {
+        /// The HTTP status, if there was an answer.
+        status: Option<u16>,
+    },
+    /// It brought nothing where something is known to be: a relay in trouble answers so.
+    Empty,
+}
+
 /// Why events are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum GapWhy {
-    /// The consumer had no room for them.
+    /// The consumer had no room for them, and a relay does not store their kind.
     NoRoom,
-    /// Too many events awaited their verification.
-    VerifyFull,
-    /// They were not verified in time.
-    Unverified,
-    /// History held more than one request brings.
+    /// The relay does not have them any more.
+    NotStored,
+    /// One second of history holds more than one request brings, and the relay pages no finer.
     HistoryLimit,
     /// The consumer is gone.
     ConsumerGone,
@@ -449,6 +547,8 @@ pub enum TurnFailure {
     },
     /// There was no room for the event in the queue.
     Overfull,
+    /// Work on it was begun in several lives of the agent and never ended.
+    Interrupted,
 }
 
 /// What a stale completion was about.

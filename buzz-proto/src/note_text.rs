@@ -4,7 +4,8 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::note::{
-    GapWhy, LinkNote, Note, Quota, RefusedWhy, StaleWhat, SubPhase, TurnFailure, TurnOutcome,
+    GapWhy, LinkNote, Note, Quota, ReadFailure, RefusedWhy, StaleWhat, SubPhase, TurnFailure,
+    TurnOutcome,
 };
 use crate::publish::Verdict;
 use crate::relay::{CloseCause, ConnectCause};
@@ -32,6 +33,16 @@ pub(crate) fn write(note: &Note, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             }
             write!(f, ", dated {from} to {to}: {}", gap_words(*why))
         }
+        Note::Behind { .. }
+        | Note::Lagging { .. }
+        | Note::CaughtUp { .. }
+        | Note::ReadFailed { .. }
+        | Note::Missed { .. }
+        | Note::Unaudited { .. }
+        | Note::DedupShort { .. }
+        | Note::RecordAhead { .. }
+        | Note::NotPersisted
+        | Note::AnswersUnread => write_history(note, f),
         Note::Refused { event, why } => write!(f, "event {event} refused: {}", refused_words(*why)),
         Note::BadFrame { text } => write!(f, "a frame of the relay means nothing: {text}"),
         Note::Notice { reason } => write!(f, "the relay says: {}", reason.text),
@@ -74,6 +85,65 @@ pub(crate) fn write(note: &Note, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         | Note::Controlled { .. }
         | Note::NothingToControl { .. }
         | Note::HandedBack { .. } => write_work(note, f),
+    }
+}
+
+fn write_history(note: &Note, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match note {
+        Note::Behind { sub, count, from } => write!(
+            f,
+            "{sub}: {count} events dated from {from} on found no room; they are read again when \
+             there is some"
+        ),
+        Note::Lagging { sub, count, wait } => write!(
+            f,
+            "{sub}: {count} events have waited for {} to be read again; any room will do now",
+            Span(*wait)
+        ),
+        Note::CaughtUp { sub, count } => {
+            write!(f, "{sub}: caught up, {count} events were delivered late")
+        }
+        Note::ReadFailed { sub, why } => {
+            write!(f, "{sub}: stored events could not be read: ")?;
+            write_read_failure(why, f)
+        }
+        Note::Missed { sub, event } => write!(
+            f,
+            "{sub}: the relay stores event {event}, but did not send it; subscribing again"
+        ),
+        Note::Unaudited { sub, before } => write!(
+            f,
+            "{sub}: what is older than {before} was not compared with what the relay stores"
+        ),
+        Note::DedupShort { dated } => write!(
+            f,
+            "too many events to remember: one dated {dated} is forgotten and may come again"
+        ),
+        Note::RecordAhead { sub, seconds } => write!(
+            f,
+            "{sub}: its record is {seconds} s ahead of the relay's time and is not trusted"
+        ),
+        Note::NotPersisted => {
+            f.write_str("the state could not be written; a restart would read further back")
+        }
+        _ => f.write_str(
+            "what this agent said before its start could not be read; an event may be answered twice",
+        ),
+    }
+}
+
+fn write_read_failure(why: &ReadFailure, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match why {
+        ReadFailure::Refused { reason } => write!(f, "the relay refuses: {}", reason.text),
+        ReadFailure::Silent => f.write_str("the relay fell silent"),
+        ReadFailure::TooLarge => f.write_str("it brought too much"),
+        ReadFailure::NotSent => f.write_str("the request could not be sent"),
+        ReadFailure::Disconnected => f.write_str("the connection ended"),
+        ReadFailure::Http {
+            status: Some(status),
+        } => write!(f, "HTTP status {status}"),
+        ReadFailure::Http { status: None } => f.write_str("no answer"),
+        ReadFailure::Empty => f.write_str("it brought nothing, and there is something"),
     }
 }
 
@@ -154,6 +224,16 @@ fn write_work(note: &Note, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Note::Link(_)
         | Note::Subscription { .. }
         | Note::Gap { .. }
+        | Note::Behind { .. }
+        | Note::Lagging { .. }
+        | Note::CaughtUp { .. }
+        | Note::ReadFailed { .. }
+        | Note::Missed { .. }
+        | Note::Unaudited { .. }
+        | Note::DedupShort { .. }
+        | Note::RecordAhead { .. }
+        | Note::NotPersisted
+        | Note::AnswersUnread
         | Note::Refused { .. }
         | Note::BadFrame { .. }
         | Note::Notice { .. }
@@ -285,6 +365,9 @@ fn write_failure(failure: &TurnFailure, f: &mut fmt::Formatter<'_>) -> fmt::Resu
         TurnFailure::TooLong => f.write_str("the turn took too long"),
         TurnFailure::Empty => f.write_str("the worker ended the turn without a word"),
         TurnFailure::NotStored { verdict } => write_verdict(verdict, f),
+        TurnFailure::Interrupted => {
+            f.write_str("work on it was begun several times and never ended")
+        }
         TurnFailure::Overfull => f.write_str("too much was waiting"),
     }
 }
@@ -292,9 +375,8 @@ fn write_failure(failure: &TurnFailure, f: &mut fmt::Formatter<'_>) -> fmt::Resu
 const fn gap_words(why: GapWhy) -> &'static str {
     match why {
         GapWhy::NoRoom => "there was no room for them",
-        GapWhy::VerifyFull => "too many waited for verification",
-        GapWhy::Unverified => "they were not verified in time",
-        GapWhy::HistoryLimit => "history holds more than one request brings",
+        GapWhy::NotStored => "the relay does not have them any more",
+        GapWhy::HistoryLimit => "one second of history holds more than one request brings",
         GapWhy::ConsumerGone => "nobody takes them any more",
     }
 }

@@ -65,7 +65,7 @@ fn an_event_whose_verdict_does_not_come_is_a_gap_and_blocks_no_longer() {
     relay.verified(second, true).expect([]).notes();
     relay.quiet_for(10 * SECOND).tick();
     relay.expect([deliver(1, &next)]);
-    relay.expect_notes([gap(1, GapWhy::Unverified)]);
+    relay.expect_notes([gap(1, GapWhy::NotStored)]);
     relay.verified(late, true).expect([]);
     let what = StaleWhat::Verification;
     relay.expect_notes([Note::Stale { what }]);
@@ -84,7 +84,7 @@ fn an_event_that_finds_the_table_of_pending_verdicts_full_is_a_gap() {
     arrive(&mut relay, 1, &Toy::mention(2, channel(1)));
     let third = Toy::mention(3, channel(1));
     relay.frame(toy::event_frame(&channel_sub(1, 1), &third));
-    relay.expect([]).expect_notes([gap(1, GapWhy::VerifyFull)]);
+    relay.expect([]).expect_notes([gap(1, GapWhy::NotStored)]);
     relay.verified(first, true).orders();
     relay.event(&channel_sub(1, 1), &third).expect([]);
 }
@@ -287,7 +287,11 @@ fn arrive(relay: &mut Script<Relay>, n: u8, event: &Toy) -> Ticket {
 
 fn deliver(n: u8, event: &Toy) -> Action {
     let (sub, event) = (Sub::Channel(channel(n)), event.event());
-    Action::Deliver { sub, event }
+    Action::Deliver {
+        sub,
+        event,
+        lives: 0,
+    }
 }
 
 fn gap(n: u8, why: GapWhy) -> Note {

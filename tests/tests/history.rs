@@ -243,5 +243,9 @@ fn request(n: u8, request: u64, since: Option<UnixTime>) -> String {
 
 fn deliver(n: u8, event: &Toy) -> Action {
     let (sub, event) = (Sub::Channel(channel(n)), event.event());
-    Action::Deliver { sub, event }
+    Action::Deliver {
+        sub,
+        event,
+        lives: 0,
+    }
 }

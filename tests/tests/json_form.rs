@@ -57,7 +57,7 @@ fn the_settings_survive_their_written_form() {
 }
 
 /// Every fact.
-const FACTS: [&str; 52] = [
+const FACTS: [&str; 55] = [
     "Command.Shutdown",
     "Publish.Answered",
     "Publish.Broke",
@@ -85,10 +85,13 @@ const FACTS: [&str; 52] = [
     "Relay.Disposed",
     "Relay.Frame",
     "Relay.Left",
+    "Relay.PersistFailed",
+    "Relay.Persisted",
     "Relay.Pinged",
     "Relay.Pong",
     "Relay.SignFailed",
     "Relay.Signed",
+    "Relay.Started",
     "Relay.Tick",
     "Relay.Verified",
     "Relay.WallClock",
@@ -196,6 +199,7 @@ fn rare_orders() -> Vec<Action> {
         TurnFailure::Empty,
         TurnFailure::NotStored { verdict },
         TurnFailure::Overfull,
+        TurnFailure::Interrupted,
     ];
     let reported = failures.clone().map(|why| TurnOutcome::Reported { why });
     let unreported = failures.map(|why| TurnOutcome::Unreported { why });

@@ -302,7 +302,11 @@ fn report(n: u8, state: SubState) -> Action {
 
 fn deliver(n: u8, event: &Toy) -> Action {
     let (sub, event) = (Sub::Channel(channel(n)), event.event());
-    Action::Deliver { sub, event }
+    Action::Deliver {
+        sub,
+        event,
+        lives: 0,
+    }
 }
 
 /// Wait and attempt of the one throttle note.

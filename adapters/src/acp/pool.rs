@@ -130,6 +130,7 @@ impl Workers for AcpPool {
             Action::CloseSession { session } => self.close(session),
             Action::Left { .. }
             | Action::Dispose { .. }
+            | Action::Started { .. }
             | Action::Publish(_)
             | Action::ShutdownRequested
             | Action::Ended

@@ -81,12 +81,12 @@ impl<R: Runtime> Driver<R> {
             A::Verify { ticket, event } => self.verify(ticket, &event),
             A::Query { ticket, body } => self.query(ticket, body),
             A::Abort { ticket } => self.abort(Part::Relay, ticket),
-            A::Deliver { sub, event } => self.deliver(Delivery::Event { sub, event }),
+            A::Deliver { sub, event, .. } => self.deliver(Delivery::Event { sub, event }),
             A::Report { sub, state } => self.deliver(Delivery::Subscription { sub, state }),
             A::Channel { channel, state } => self.deliver(Delivery::Channel { channel, state }),
             A::Link { live } => self.deliver(Delivery::Link { live }),
             A::Note(note) => self.tell(note),
-            A::Receipt { .. } | A::Ended | A::WakeAt(_) => {}
+            A::Inform { .. } | A::Persist { .. } | A::Receipt { .. } | A::Ended | A::WakeAt(_) => {}
         }
     }
 

@@ -56,7 +56,9 @@ impl Machine {
                 out.push(stale(StaleWhat::Part));
                 None
             }
-            Input::Relay(Relay::Disposed { .. }) if self.scheduler.is_some() => {
+            Input::Relay(Relay::Disposed { .. } | Relay::Started { .. })
+                if self.scheduler.is_some() =>
+            {
                 out.push(stale(StaleWhat::Event));
                 None
             }

@@ -35,9 +35,9 @@ impl Machine {
                 }
                 out.push(Action::Relay(From::Link { live }));
             }
-            From::Deliver { sub, event } if self.scheduler.is_some() => {
-                self.routed
-                    .push_back(Input::Schedule(schedule::Input::Arrived { sub, event }));
+            From::Deliver { sub, event, lives } if self.scheduler.is_some() => {
+                let arrived = schedule::Input::Arrived { sub, event, lives };
+                self.routed.push_back(Input::Schedule(arrived));
             }
             From::Channel { channel, state } => {
                 if self.scheduler.is_some() {
@@ -56,6 +56,8 @@ impl Machine {
             | From::SignAuth { .. }
             | From::Verify { .. }
             | From::Query { .. }
+            | From::Inform { .. }
+            | From::Persist { .. }
             | From::Abort { .. }
             | From::Deliver { .. }
             | From::Report { .. }) => out.push(Action::Relay(other)),
@@ -81,6 +83,10 @@ impl Machine {
             From::Dispose { event, how } => {
                 self.routed
                     .push_back(Input::Relay(relay::Input::Disposed { event, how }));
+            }
+            From::Started { events, target } => {
+                self.routed
+                    .push_back(Input::Relay(relay::Input::Started { events, target }));
             }
             From::Publish(command) => {
                 self.routed

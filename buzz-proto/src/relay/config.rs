@@ -7,6 +7,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::Record;
 use crate::config::{ConfigError, at_least, lasting};
 use crate::ids::ChannelId;
 
@@ -28,6 +29,9 @@ pub struct Config {
     /// How far before the start events are owed, at the first start. Default none.
     #[serde(with = "crate::json::nanos")]
     pub look_back: Duration,
+    /// What an earlier life left, and that records are to be kept for the next one. Without it
+    /// nothing is kept: [`Action::Persist`](super::Action::Persist) is never ordered.
+    pub records: Option<Vec<Record>>,
     /// Limits of time and number.
     pub limits: Limits,
 }
@@ -170,6 +174,7 @@ impl Config {
             read_kinds: vec![9, 46_010, 40_007],
             mention_only: true,
             look_back: Duration::ZERO,
+            records: None,
             limits: Limits::default(),
         }
     }

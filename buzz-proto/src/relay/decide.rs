@@ -155,7 +155,7 @@ impl Relay {
             }
             Verdict::Unanswered => {
                 if owed && self.subs.contains(sub) && self.is_missing(id) {
-                    out.push(Action::Note(gap(GapWhy::Unverified)));
+                    out.push(Action::Note(gap(GapWhy::NotStored)));
                 }
                 return;
             }
@@ -170,7 +170,11 @@ impl Relay {
         // A command takes no place in a queue: who may give one, the scheduler decides.
         let is_command = || OwnerCommand::of(&event).is_some();
         if self.room.take(sub, event.raw().len(), is_command) {
-            out.push(Action::Deliver { sub, event });
+            out.push(Action::Deliver {
+                sub,
+                event,
+                lives: 0,
+            });
             return;
         }
         self.seen.remove(&id);

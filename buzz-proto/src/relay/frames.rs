@@ -96,7 +96,7 @@ impl Relay {
             && self.is_missing(id)
         {
             let (from, to) = (full.created_at, full.created_at);
-            let why = GapWhy::VerifyFull;
+            let why = GapWhy::NotStored;
             context.out.push(Action::Note(Note::Gap {
                 sub,
                 count: Some(1),

@@ -1,6 +1,7 @@
 //! What goes into the relay part, and what comes out of it.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
@@ -8,6 +9,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use super::Record;
 use crate::ids::{ChannelId, ConnId, EventId, PubKey, Ticket, WriteId};
 use crate::note::Note;
 use crate::time::{MonoTime, UnixTime};
@@ -157,6 +159,23 @@ pub enum Input {
         /// The outcome.
         how: Disposal,
     },
+    /// Delivered events are worked on from now on.
+    Started {
+        /// The events.
+        events: Vec<EventId>,
+        /// The event that the answer will name: the newest of them.
+        target: EventId,
+    },
+    /// Records were kept.
+    Persisted {
+        /// The call.
+        ticket: Ticket,
+    },
+    /// Records could not be kept; the ones before still stand.
+    PersistFailed {
+        /// The call.
+        ticket: Ticket,
+    },
 }
 
 /// A request of the application to the relay part. Accepted in every phase.
@@ -258,6 +277,22 @@ pub enum Action {
         #[serde(with = "crate::json::text")]
         body: Bytes,
     },
+    /// `GET` the relay's information document (NIP-11); answer with `Answered` or `Broke`.
+    Inform {
+        /// To be echoed.
+        ticket: Ticket,
+    },
+    /// Keep these records in the place of those of the same subscriptions, all or none; answer with
+    /// `Persisted` or `PersistFailed`. One at a time, at most one a second; not ordered where
+    /// [`Config::records`](super::Config::records) is nothing.
+    Persist {
+        /// To be echoed.
+        ticket: Ticket,
+        /// The records of the subscriptions whose record changed.
+        records: Vec<Record>,
+        /// Subscriptions that were let go: their records go too.
+        forgotten: Vec<Sub>,
+    },
     /// The answer to this call is not awaited any more.
     Abort {
         /// The call.
@@ -269,6 +304,8 @@ pub enum Action {
         sub: Sub,
         /// The event.
         event: Event,
+        /// In how many earlier lives work on it was begun and not ended.
+        lives: u32,
     },
     /// A subscription changed its standing.
     Report {

@@ -14,6 +14,7 @@ mod interface;
 mod link;
 mod membership;
 mod outbound;
+mod record;
 mod room;
 mod roster;
 mod sub_row;
@@ -26,6 +27,7 @@ use core::time::Duration;
 
 pub use config::{Channels, Config, Limits};
 pub use interface::*;
+pub use record::{Done, Record, Started};
 pub(crate) use room::Room;
 
 use crate::backoff::Ladder;
@@ -260,6 +262,7 @@ impl Relay {
                     self.seen.remove(&event);
                 }
             }
+            Input::Started { .. } | Input::Persisted { .. } | Input::PersistFailed { .. } => {}
         }
     }
 

@@ -120,6 +120,8 @@ pub enum Input {
         sub: Sub,
         /// The event.
         event: Event,
+        /// In how many earlier lives work on it was begun and not ended.
+        lives: u32,
     },
     /// A channel was joined, left, or is better known.
     Channel {
@@ -240,6 +242,13 @@ pub enum Action {
         sub: Sub,
         /// How many.
         count: u32,
+    },
+    /// Events are worked on from now on. Routed to the relay part.
+    Started {
+        /// The events.
+        events: Vec<EventId>,
+        /// The event that the answer will name: the newest of them.
+        target: EventId,
     },
     /// An event has its final outcome. Routed to the relay part.
     Dispose {

@@ -151,7 +151,11 @@ impl Scheduler {
         match input {
             Input::Tick => {}
             Input::WallClock(seen) => self.wall = Some(WallClock::new(seen, now)),
-            Input::Arrived { sub, event } => self.arrived(sub, event, now, out),
+            Input::Arrived {
+                sub,
+                event,
+                lives: _,
+            } => self.arrived(sub, event, now, out),
             Input::Command(Command::Control { target, want }) => self.control(target, want, out),
             Input::Command(Command::Shutdown { grace }) => self.shut_down(grace, now, out),
             Input::Channel { channel, state } => self.channel(channel, state, out),

@@ -101,6 +101,9 @@ pub(super) fn notice(why: &TurnFailure) -> String {
         TurnFailure::TooLong => {
             format!("I could not answer this message: it took too long. {AGAIN}")
         }
+        TurnFailure::Interrupted => format!(
+            "I could not answer this message: I was ended several times while at it. {AGAIN}"
+        ),
         TurnFailure::Empty => {
             format!("I did not answer this message: the worker ended without a word. {AGAIN}")
         }

@@ -71,7 +71,10 @@ fn relay_input(input: relay::Input) -> relay::Input {
         | I::Capacity { .. }
         | I::ConsumerGone
         | I::Left { .. }
-        | I::Disposed { .. }) => other,
+        | I::Disposed { .. }
+        | I::Started { .. }
+        | I::Persisted { .. }
+        | I::PersistFailed { .. }) => other,
     }
 }
 
@@ -122,9 +125,10 @@ fn publish_command(command: publish::Command) -> publish::Command {
 fn schedule_input(input: schedule::Input) -> schedule::Input {
     use schedule::Input as I;
     match input {
-        I::Arrived { sub, event } => I::Arrived {
+        I::Arrived { sub, event, lives } => I::Arrived {
             sub,
             event: self::event(event),
+            lives,
         },
         I::WorkerDown { worker, cause } => I::WorkerDown {
             worker,
@@ -162,9 +166,10 @@ fn relay_action(action: relay::Action) -> relay::Action {
             ticket,
             event: self::event(event),
         },
-        A::Deliver { sub, event } => A::Deliver {
+        A::Deliver { sub, event, lives } => A::Deliver {
             sub,
             event: self::event(event),
+            lives,
         },
         A::Note(note) => A::Note(self::note(note)),
         other @ (A::Connect { .. }
@@ -172,6 +177,8 @@ fn relay_action(action: relay::Action) -> relay::Action {
         | A::Ping { .. }
         | A::SignAuth { .. }
         | A::Query { .. }
+        | A::Inform { .. }
+        | A::Persist { .. }
         | A::Abort { .. }
         | A::Report { .. }
         | A::Channel { .. }
@@ -232,6 +239,7 @@ fn schedule_action(action: schedule::Action) -> schedule::Action {
         | A::CloseSession { .. }
         | A::Left { .. }
         | A::Dispose { .. }
+        | A::Started { .. }
         | A::ShutdownRequested
         | A::Ended
         | A::WakeAt(_)) => other,
@@ -301,7 +309,8 @@ fn turn_failure(why: TurnFailure) -> TurnFailure {
         | F::TooLong
         | F::Empty
         | F::NotStored { .. }
-        | F::Overfull) => other,
+        | F::Overfull
+        | F::Interrupted) => other,
     }
 }
 

@@ -81,6 +81,7 @@ impl Workers for Echo {
             | Action::CloseSession { .. }
             | Action::Left { .. }
             | Action::Dispose { .. }
+            | Action::Started { .. }
             | Action::Publish(_)
             | Action::ShutdownRequested
             | Action::Ended

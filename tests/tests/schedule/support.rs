@@ -247,6 +247,7 @@ pub(crate) fn arrived(event: &Event) -> Input {
     Input::Arrived {
         sub: sub_of(event),
         event: event.clone(),
+        lives: 0,
     }
 }
 

@@ -115,6 +115,7 @@ impl Watch {
             } => {
                 self.see_start(turn, session, scope, &batch);
             }
+            Action::Started { .. } => {}
             Action::Left { count, .. } => self.left += count,
             Action::Dispose { event, .. } => {
                 assert!(self.owed.remove(&event), "{event} has two outcomes");

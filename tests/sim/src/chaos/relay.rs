@@ -51,7 +51,9 @@ impl Chaos for Relay {
             }
             Action::SignAuth { ticket, .. }
             | Action::Verify { ticket, .. }
-            | Action::Query { ticket, .. } => known.tickets.push(ticket.0),
+            | Action::Query { ticket, .. }
+            | Action::Inform { ticket }
+            | Action::Persist { ticket, .. } => known.tickets.push(ticket.0),
             Action::Close { .. }
             | Action::Ping { .. }
             | Action::Abort { .. }
@@ -83,6 +85,8 @@ impl Chaos for Relay {
                 cause: cause(dice),
             },
             7 if !dice.rarely(4) => Input::WallClock(dice.wall()),
+            7 if dice.rarely(3) => Input::Persisted { ticket },
+            7 if dice.rarely(3) => Input::PersistFailed { ticket },
             7 => Input::Closed {
                 conn,
                 code: dice
@@ -198,7 +202,7 @@ fn fitting(dice: &mut Dice<'_>, sub: &str) -> Toy {
 
 fn consumer(dice: &mut Dice<'_>) -> Input {
     let event = toy::id(u64::from(dice.roll(24)));
-    match dice.roll(4) {
+    match dice.roll(6) {
         0 if dice.rarely(16) => Input::ConsumerGone,
         0 | 1 => Input::Capacity {
             taken: u64::from(dice.roll(64)),
@@ -207,9 +211,17 @@ fn consumer(dice: &mut Dice<'_>) -> Input {
             sub: Sub::Channel(channel(dice.roll(3))),
             count: u32::from(dice.roll(9)),
         },
-        _ => Input::Disposed {
+        3 => Input::Started {
+            events: vec![event],
+            target: event,
+        },
+        n => Input::Disposed {
             event,
-            how: Disposal::RefusedForNow,
+            how: if n == 4 {
+                Disposal::Accepted
+            } else {
+                Disposal::RefusedForNow
+            },
         },
     }
 }

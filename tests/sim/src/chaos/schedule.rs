@@ -26,6 +26,7 @@ impl Chaos for Scheduler {
             | Action::CloseSession { .. }
             | Action::Left { .. }
             | Action::Dispose { .. }
+            | Action::Started { .. }
             | Action::ShutdownRequested
             | Action::Ended
             | Action::Note(_)
@@ -42,6 +43,7 @@ impl Chaos for Scheduler {
             2..7 => Input::Arrived {
                 sub: Sub::Channel(place),
                 event: relay::event(dice).event(),
+                lives: u32::from(dice.roll(5)),
             },
             7 => Input::Channel {
                 channel: place,

@@ -445,6 +445,8 @@ pub enum GapWhy {
     HistoryLimit,
     /// The consumer is gone.
     ConsumerGone,
+    /// The agent ended before they were read again.
+    Ended,
 }
 
 /// Why an event was refused.

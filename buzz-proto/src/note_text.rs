@@ -377,6 +377,7 @@ const fn gap_words(why: GapWhy) -> &'static str {
         GapWhy::NoRoom => "there was no room for them",
         GapWhy::NotStored => "the relay does not have them any more",
         GapWhy::HistoryLimit => "one second of history holds more than one request brings",
+        GapWhy::Ended => "the agent ended before they were read again",
         GapWhy::ConsumerGone => "nobody takes them any more",
     }
 }

@@ -142,6 +142,14 @@ pub enum Why {
     Confirmation,
     /// A subscription waits before it is asked again.
     Resubscribe,
+    /// What was lost may be read again.
+    Recovery,
+    /// A read of stored events has its limit.
+    Page,
+    /// Records are kept.
+    Persist,
+    /// What is stored is compared with what was delivered.
+    Audit,
     /// A rate gate opens.
     Gate,
     /// A token bucket refills.

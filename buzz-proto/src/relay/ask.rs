@@ -3,12 +3,13 @@
 use alloc::vec::Vec;
 
 use super::link::Return;
-use super::sub_row::Sending;
-use super::{Action, CloseCause, End, Relay, Sub};
+use super::sub_row::{Floor, Sending};
+use super::subs::Expiry;
+use super::{Action, CloseCause, End, Relay, SYNC_QUIET, Sub, SubState};
 use crate::ids::ConnId;
 use crate::note::{Note, SubPhase};
 use crate::quotas::Quotas;
-use crate::time::{Now, Why};
+use crate::time::{Now, UnixTime, Why};
 use crate::wire;
 
 impl Relay {
@@ -18,18 +19,22 @@ impl Relay {
             return false;
         };
         let mut moved = self.resync(now);
-        while let Some((sub, deaf)) = self.subs.expired(&self.config.limits, now) {
-            out.push(Action::Note(Note::Subscription {
-                sub,
-                phase: SubPhase::Unconfirmed,
-            }));
-            if deaf {
+        while let Some(expiry) = self.subs.expired(&self.config.limits, now) {
+            moved = true;
+            let (sub, phase) = match expiry {
+                Expiry::Live(sub) => (sub, SubPhase::Live),
+                Expiry::Again(sub) | Expiry::Deaf(sub) => (sub, SubPhase::Unconfirmed),
+            };
+            if phase == SubPhase::Live {
+                self.reports.push_back((sub, SubState::Live));
+            }
+            out.push(Action::Note(Note::Subscription { sub, phase }));
+            if matches!(expiry, Expiry::Deaf(_)) {
                 let cause = CloseCause::Unconfirmed;
                 return self.close(cause, Return::Ladder, now.time(), out);
             }
-            moved = true;
         }
-        while let Some(name) = self.subs.stray(now) {
+        while let Some(name) = self.subs.names.stray(now) {
             self.send(conn, wire::close(&name), now.time(), out);
             moved = true;
         }
@@ -58,7 +63,7 @@ impl Relay {
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) -> bool {
-        let Some(conn) = self.asking() else {
+        let Some(conn) = self.reading() else {
             return false;
         };
         let mut moved = false;
@@ -72,9 +77,16 @@ impl Relay {
     }
 
     /// The socket over which subscriptions may be asked for.
-    fn asking(&self) -> Option<ConnId> {
-        let may = !self.auth.is_blocking() && self.end == End::Running;
+    pub(super) fn asking(&self) -> Option<ConnId> {
+        // Without the relay's time nobody can say how far back to read.
+        let is_timed = self.relay_time.is_some() || self.inform.is_over();
+        let may = is_timed && !self.auth.is_blocking() && self.end == End::Running;
         self.link.live().filter(|_| may)
+    }
+
+    /// The socket over which channels may be read: what was answered before the start is known.
+    pub(super) fn reading(&self) -> Option<ConnId> {
+        self.asking().filter(|_| self.answers.are_known())
     }
 
     /// Sends one REQ. False when it cannot go now.
@@ -99,11 +111,17 @@ impl Relay {
             now: now.time(),
             relay_time: self.relay_time_at(now.time()),
         };
+        self.distrust_record(sub, sending.relay_time, out);
         let limits = &self.config.limits;
-        let Some((name, filter)) = self.subs.request(sub, self.me, limits, &sending) else {
+        let Some(asked) = self.subs.request(sub, self.me, limits, &sending) else {
             return false;
         };
-        self.write(conn, write, wire::req(&name, &filter), now.time(), out);
+        if let Some((n, former)) = asked.former {
+            self.send(conn, wire::close(&former), now.time(), out);
+            self.subs.names.closed(n, &former, now.time());
+        }
+        let text = wire::req(&asked.name, &asked.filter);
+        self.write(conn, write, text, now.time(), out);
         out.push(Action::Note(Note::Subscription {
             sub,
             phase: SubPhase::Requested,
@@ -111,22 +129,64 @@ impl Relay {
         true
     }
 
-    /// Reads everything again because the relay said that it dropped frames.
-    fn resync(&mut self, now: &mut Now) -> bool {
-        if !self.sync.due || self.subs.unanswered() > 0 {
-            return false;
-        }
-        if self
-            .sync
-            .next
-            .is_some_and(|next| !now.reached(next, Why::Resubscribe))
+    /// A record that reaches beyond the relay's time would hide what is sent until then.
+    fn distrust_record(
+        &mut self,
+        sub: Sub,
+        relay_time: Option<UnixTime>,
+        out: &mut Vec<Action>,
+    ) {
+        let drift = self.config.limits.drift;
+        let Some(row) = self.subs.get_mut(sub) else {
+            return;
+        };
+        if let (Floor::Known(settled), Some(relay_time)) = (row.floor, relay_time)
+            && settled > relay_time
         {
+            row.floor = Floor::Known(relay_time.before(drift));
+            let seconds = settled.saturating_since(relay_time).as_secs();
+            out.push(Action::Note(Note::RecordAhead { sub, seconds }));
+        }
+    }
+
+    /// Asks what the relay tells of itself, once on each connection.
+    pub(super) fn learn_of_relay(&mut self, now: &mut Now, out: &mut Vec<Action>) -> bool {
+        if let Some(ticket) = self.inform.overdue(now) {
+            out.push(Action::Abort { ticket });
+            return true;
+        }
+        if self.link.live().is_none() {
             return false;
         }
-        let pause = self.sync.pause(now);
-        self.sync.due = false;
-        self.sync.next = Some(now.time().after(pause));
-        self.subs.reread();
+        let ticket = self.inform.ask(&mut self.tickets, now.time());
+        out.extend(ticket.map(|ticket| Action::Inform { ticket }));
+        ticket.is_some()
+    }
+
+    /// Reads everything again because the relay said that it dropped frames. Such a read that has
+    /// ended keeps the next one away, each time twice as long: a relay that drops frames is busy.
+    fn resync(&mut self, now: &mut Now) -> bool {
+        if self.sync.is_under_way {
+            if self.subs.are_doubted() {
+                return false;
+            }
+            self.sync.is_under_way = false;
+            self.sync.next = Some(now.time().after(self.sync.ladder.climb()));
+        }
+        if !self.sync.is_due || self.subs.unanswered() > 0 {
+            return false;
+        }
+        if let Some(next) = self.sync.next {
+            if !now.reached(next, Why::Resubscribe) {
+                return false;
+            }
+            if now.reached(next.after(SYNC_QUIET), Why::Resubscribe) {
+                self.sync.ladder.reset();
+            }
+        }
+        self.sync.is_due = false;
+        self.sync.is_under_way = true;
+        self.subs.doubt(now.time(), &self.config.limits);
         true
     }
 }

@@ -111,8 +111,14 @@ pub struct Limits {
     pub drift: Duration,
     /// REQs that have neither EOSE nor CLOSED.
     pub unanswered_max: u32,
-    /// Events asked for by one REQ; the relay buffers 1000 frames for all of them.
+    /// Stored events asked for by the REQ of a live subscription. A relay buffers 1000 frames:
+    /// those of all unanswered REQs and of one page are to be fewer.
+    pub live_page: u32,
+    /// Stored events asked for at once by a read of history.
     pub page: u32,
+    /// Silence of the relay in the middle of a read of history.
+    #[serde(with = "crate::json::nanos")]
+    pub page_silence: Duration,
     /// Subscriptions.
     pub subscriptions_max: u32,
     /// Events awaiting verification, at most 8192.
@@ -151,8 +157,10 @@ impl Default for Limits {
             sign: Duration::from_secs(20),
             receipt: Duration::from_secs(15),
             drift: Duration::from_secs(1080),
-            unanswered_max: 4,
+            unanswered_max: 10,
+            live_page: 50,
             page: 200,
+            page_silence: Duration::from_secs(30),
             subscriptions_max: 1000,
             verify_max: 1024,
             verify_bytes_max: 16 << 20,
@@ -202,6 +210,7 @@ impl Config {
             ("relay.limits.verify", limits.verify),
             ("relay.limits.sign", limits.sign),
             ("relay.limits.receipt", limits.receipt),
+            ("relay.limits.page_silence", limits.page_silence),
         ] {
             lasting(setting, span)?;
         }
@@ -213,6 +222,7 @@ impl Config {
         }
         for (setting, value) in [
             ("relay.limits.unanswered_max", limits.unanswered_max),
+            ("relay.limits.live_page", limits.live_page),
             ("relay.limits.page", limits.page),
             ("relay.limits.subscriptions_max", limits.subscriptions_max),
             ("relay.limits.verify_max", limits.verify_max),

@@ -5,16 +5,13 @@ use alloc::vec::Vec;
 use super::link::Return;
 use super::membership::Change;
 use super::sub_row::Floor;
-use super::verify::{Checked, Verdict};
 use super::{
-    Action, ChannelKind, ChannelState, Channels, CloseCause, DELIVERIES_PER_ROUND, End, Relay, Sub,
+    Action, ChannelKind, ChannelState, Channels, CloseCause, End, Relay, Sub,
 };
-use crate::dedup::Inserted;
-use crate::ids::{ChannelId, EventId};
-use crate::note::{GapWhy, LinkNote, Note, RefusedWhy};
+use crate::ids::ChannelId;
+use crate::note::{LinkNote, Note};
 use crate::quotas::Quotas;
 use crate::time::{Now, UnixTime, Why};
-use crate::wire::OwnerCommand;
 
 impl Relay {
     /// The given channels are joined once, before anything else.
@@ -33,8 +30,8 @@ impl Relay {
             .extend(self.given_channels().into_iter().map(joined));
         if self.config.channels == Channels::Roster {
             let interest = self.interest();
-            self.subs
-                .want(Sub::Membership, interest, Floor::after(self.started));
+            let floor = Floor::after(self.started);
+            self.subs.want(Sub::Membership, interest, floor);
         }
         true
     }
@@ -94,6 +91,7 @@ impl Relay {
             return moved;
         }
         self.link.set_live(now.time());
+        self.inform.reset();
         self.roster.hasten();
         out.push(Action::Note(Note::Link(LinkNote::Live {
             authenticated: known,
@@ -113,82 +111,6 @@ impl Relay {
             out.push(Action::Report { sub, state });
         }
         out.len() > before
-    }
-
-    /// Has events verified, and hands over what has been.
-    pub(super) fn deliver(&mut self, now: &mut Now, out: &mut Vec<Action>) -> bool {
-        let mut moved = self.pending.ask(&mut self.tickets, now.time(), out);
-        for _ in 0..DELIVERIES_PER_ROUND {
-            let limits = &self.config.limits;
-            let Some(checked) = self.pending.next(limits, now) else {
-                break;
-            };
-            moved = true;
-            self.hand_over(checked, out);
-        }
-        moved
-    }
-
-    fn hand_over(&mut self, checked: Checked, out: &mut Vec<Action>) {
-        let Checked {
-            sub,
-            event,
-            owed,
-            verdict,
-        } = checked;
-        let (id, dated) = (event.id(), event.created_at());
-        let gap = |why| Note::Gap {
-            sub,
-            count: Some(1),
-            from: dated,
-            to: dated,
-            why,
-        };
-        match verdict {
-            Verdict::Genuine => {}
-            Verdict::Forged => {
-                out.push(Action::Note(Note::Refused {
-                    event: id,
-                    why: RefusedWhy::NotGenuine,
-                }));
-                return;
-            }
-            Verdict::Unanswered => {
-                if owed && self.subs.contains(sub) && self.is_missing(id) {
-                    out.push(Action::Note(gap(GapWhy::NotStored)));
-                }
-                return;
-            }
-        }
-        if !self.subs.contains(sub) || self.seen.insert(id) == Inserted::Already || !owed {
-            return;
-        }
-        if sub == Sub::Membership {
-            self.changes.extend(self.roster.noticed(&event));
-            return;
-        }
-        // A command takes no place in a queue: who may give one, the scheduler decides.
-        let is_command = || OwnerCommand::of(&event).is_some();
-        if self.room.take(sub, event.raw().len(), is_command) {
-            out.push(Action::Deliver {
-                sub,
-                event,
-                lives: 0,
-            });
-            return;
-        }
-        self.seen.remove(&id);
-        let why = if self.room.is_closed() {
-            GapWhy::ConsumerGone
-        } else {
-            GapWhy::NoRoom
-        };
-        out.push(Action::Note(gap(why)));
-    }
-
-    /// Whether nothing is known of an event, and no copy of it awaits its verdict.
-    pub(super) fn is_missing(&self, id: EventId) -> bool {
-        !self.seen.contains(&id) && !self.pending.contains(id)
     }
 
     /// Reads the roster when it is time.
@@ -233,7 +155,7 @@ impl Relay {
                 Change::Refused { channel } => self.displace(channel, out),
                 Change::Left { channel } => {
                     self.unplaced.remove(&channel);
-                    if self.subs.forget(Sub::Channel(channel)) {
+                    if self.let_go(Sub::Channel(channel)) {
                         out.push(Action::Channel {
                             channel,
                             state: ChannelState::Left,
@@ -254,6 +176,23 @@ impl Relay {
             self.unplaced.insert(channel);
         }
         self.refuse(Sub::Channel(channel), out);
+    }
+
+    /// Lets a subscription go, with all that it owes. False when there is none.
+    fn let_go(&mut self, sub: Sub) -> bool {
+        let is_known = self.subs.forget(sub);
+        if is_known {
+            self.ledger.forget(sub);
+            self.restored.remove(&sub);
+        }
+        is_known
+    }
+
+    /// From when on events of a new subscription are owed: where an earlier life left off, if it
+    /// had it.
+    pub(super) fn floor_of(&mut self, sub: Sub, fresh: Floor) -> Floor {
+        let record = self.restored.remove(&sub);
+        record.map_or(fresh, Floor::Known)
     }
 
     fn join(
@@ -277,7 +216,7 @@ impl Relay {
             at: self.started,
             look_back: self.config.look_back,
         };
-        let floor = floor.map_or(first, Floor::At);
+        let floor = self.floor_of(sub, floor.map_or(first, Floor::At));
         self.subs.want(sub, interest, floor);
         out.push(Action::Channel {
             channel,
@@ -304,23 +243,5 @@ impl Relay {
             moved = true;
         }
         moved
-    }
-
-    /// Ends once nothing is outbound, or the grace is over.
-    pub(super) fn finish(&mut self, now: &mut Now, out: &mut Vec<Action>) -> bool {
-        let End::Draining(until) = self.end else {
-            return false;
-        };
-        let idle = self.outbound.len() == 0 || self.link.live().is_none();
-        if !idle && !now.reached(until, Why::Shutdown) {
-            return false;
-        }
-        self.close(CloseCause::Shutdown, Return::End, now.time(), out);
-        self.link.stop();
-        self.announce(out);
-        self.outbound.settle(&self.config.limits, now, out);
-        self.end = End::Ended;
-        out.push(Action::Ended);
-        true
     }
 }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::link::Return;
 use super::membership::Change;
+use super::page::Page;
 use super::sub_row::Floor;
 use super::subs::Subs;
 use super::{
@@ -13,7 +14,7 @@ use super::{
     SubState, stale,
 };
 use crate::ids::{ChannelId, ConnId, Ticket, WriteId};
-use crate::note::{LinkNote, Note, StaleWhat, SubPhase};
+use crate::note::{LinkNote, Note, ReadFailure, StaleWhat, SubPhase};
 use crate::quotas::Quotas;
 use crate::time::{MonoTime, UnixTime, WallClock};
 use crate::wire::{Event, Reason};
@@ -32,7 +33,13 @@ impl Relay {
                 if self.has_room_for(Sub::Channel(channel)) {
                     let interest = interest.unwrap_or_else(|| self.interest());
                     let floor = floor.map_or_else(|| Floor::after(now), Floor::At);
-                    self.subs.want(Sub::Channel(channel), interest, floor);
+                    let sub = Sub::Channel(channel);
+                    let floor = if self.subs.contains(sub) {
+                        floor
+                    } else {
+                        self.floor_of(sub, floor)
+                    };
+                    self.subs.want(sub, interest, floor);
                 } else {
                     self.refuse(Sub::Channel(channel), out);
                 }
@@ -126,9 +133,18 @@ impl Relay {
             return;
         }
         self.subs.written(write, now);
+        if let Some(page) = self.page_if(|page| page.is_write(write)) {
+            page.written(write, now);
+        }
     }
 
-    pub(super) fn write_failed(&mut self, write: WriteId, sent: bool, out: &mut Vec<Action>) {
+    pub(super) fn write_failed(
+        &mut self,
+        write: WriteId,
+        sent: bool,
+        now: MonoTime,
+        out: &mut Vec<Action>,
+    ) {
         if !self.writes.take(write) {
             out.push(stale(StaleWhat::Write));
             return;
@@ -140,6 +156,12 @@ impl Relay {
         self.auth.not_sent(write);
         self.outbound.not_sent(write);
         self.subs.not_sent(write);
+        if self.recovery.page_if(|page| page.is_write(write)).is_some() {
+            self.page_broke(ReadFailure::NotSent, now, out);
+        }
+        if self.answers.page_if(|page| page.is_write(write)).is_some() {
+            self.answers.page_broke();
+        }
     }
 
     pub(super) fn signed(
@@ -173,10 +195,17 @@ impl Relay {
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) {
-        if !self.roster.awaits(ticket) {
-            out.push(stale(StaleWhat::Call));
+        if self.inform.awaits(ticket) {
+            self.inform.answered(answer);
+            let date = answer.date.filter(|_| self.relay_time.is_none());
+            self.relay_time = date.map(|date| WallClock::new(date, now)).or(self.relay_time);
             return;
         }
+        if !self.roster.awaits(ticket) {
+            self.read_answered(ticket, answer, now, quotas, out);
+            return;
+        }
+        self.route.learn(Some(answer.status));
         let wall = self.wall_at(now);
         let limits = &self.config.limits;
         let Some(events) = self.roster.answered(answer, wall, limits, quotas, now) else {
@@ -196,12 +225,84 @@ impl Relay {
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) {
-        if !self.roster.awaits(ticket) {
-            out.push(stale(StaleWhat::Call));
+        if self.inform.awaits(ticket) {
+            self.inform.broke();
             return;
         }
+        if !self.roster.awaits(ticket) {
+            self.read_broke(ticket, now, quotas, out);
+            return;
+        }
+        self.route.learn(None);
         self.roster.broke(quotas, now);
         self.roster_failed(None, out);
+    }
+
+    /// A read of stored events over HTTP was answered.
+    fn read_answered(
+        &mut self,
+        ticket: Ticket,
+        answer: &HttpAnswer,
+        now: MonoTime,
+        quotas: &mut Quotas,
+        out: &mut Vec<Action>,
+    ) {
+        let wall = self.wall_at(now);
+        let is_answers = self.answers.page_if(|page| page.is_ticket(ticket)).is_some();
+        let Some(call) = self
+            .page_if(|page| page.is_ticket(ticket))
+            .and_then(|page| page.call())
+        else {
+            out.push(stale(StaleWhat::Call));
+            return;
+        };
+        self.route.learn(Some(answer.status));
+        let events = call.answered(answer, wall, &self.config.limits, quotas, now);
+        let is_good = events.is_some();
+        if let Some(page) = self.page_if(|page| page.is_ticket(ticket)) {
+            for event in events.unwrap_or_default() {
+                page.take(event, now);
+            }
+        }
+        let status = Some(answer.status);
+        match (is_answers, is_good) {
+            (true, true) => self.answers.page_ended(),
+            (true, false) => self.answers.page_broke(),
+            (false, true) => self.page_ended(quotas, now, out),
+            (false, false) => self.page_broke(ReadFailure::Http { status }, now, out),
+        }
+    }
+
+    /// A read of stored events over HTTP has no answer.
+    fn read_broke(
+        &mut self,
+        ticket: Ticket,
+        now: MonoTime,
+        quotas: &mut Quotas,
+        out: &mut Vec<Action>,
+    ) {
+        let is_answers = self.answers.page_if(|page| page.is_ticket(ticket)).is_some();
+        let Some(call) = self
+            .page_if(|page| page.is_ticket(ticket))
+            .and_then(|page| page.call())
+        else {
+            out.push(stale(StaleWhat::Call));
+            return;
+        };
+        self.route.learn(None);
+        call.broke(quotas, now);
+        if is_answers {
+            self.answers.page_broke();
+        } else {
+            self.page_broke(ReadFailure::Http { status: None }, now, out);
+        }
+    }
+
+    /// The read under way that is wanted, whoever asked for it.
+    pub(super) fn page_if(&mut self, is_wanted: impl Fn(&Page) -> bool + Copy) -> Option<&mut Page> {
+        self.recovery
+            .page_if(is_wanted)
+            .or_else(|| self.answers.page_if(is_wanted))
     }
 
     /// A read gave nothing.

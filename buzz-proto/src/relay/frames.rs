@@ -7,12 +7,12 @@ use bytes::Bytes;
 use super::auth::Verdict;
 use super::link::Return;
 use super::outbound::MessageStamp;
-use super::sub_row::History;
 use super::subs::{Origin, Retry, retry_after};
+use super::verify::Source;
 use super::{Action, CloseCause, Relay, Sub, SubState, stale};
 use crate::gate::Refusal;
 use crate::ids::{ConnId, EventId};
-use crate::note::{GapWhy, LinkNote, Note, Quota, RefusedWhy, StaleWhat, SubPhase};
+use crate::note::{LinkNote, Note, Quota, ReadFailure, RefusedWhy, StaleWhat, SubPhase};
 use crate::quotas::Quotas;
 use crate::time::{MonoTime, WallClock};
 use crate::wire::{self, Event, Excerpt, Reason, ReasonClass, RelayFrame, SubName};
@@ -63,7 +63,7 @@ impl Relay {
             RelayFrame::Notice { reason } => self.notice(reason, context),
             RelayFrame::Auth { challenge } => self.auth.challenged(challenge),
             RelayFrame::Count { .. } => context.out.push(stale(StaleWhat::Subscription)),
-            RelayFrame::SyncRequired { .. } => self.sync.due = true,
+            RelayFrame::SyncRequired { .. } => self.sync.is_due = true,
             RelayFrame::Unknown { verb } => context
                 .out
                 .push(Action::Note(Note::BadFrame { text: verb })),
@@ -71,39 +71,39 @@ impl Relay {
     }
 
     fn event(&mut self, name: &SubName, event: Event, context: &mut Context<'_>) {
-        let Some(sub) = current(self.subs.origin(name), context) else {
-            return;
-        };
-        let (id, created_at) = (event.id(), event.created_at());
+        match self.subs.origin(name) {
+            Some(Origin::Current(sub)) => self.live_event(sub, event, context),
+            Some(Origin::Page(n)) => self.page_event(n, name, event, context),
+            Some(Origin::Superseded) => {}
+            None => context.out.push(stale(StaleWhat::Subscription)),
+        }
+    }
+
+    fn live_event(&mut self, sub: Sub, event: Event, context: &mut Context<'_>) {
         if !self.subs.matches(sub, self.me, &event) {
-            let why = RefusedWhy::NoMatch;
-            context
-                .out
-                .push(Action::Note(Note::Refused { event: id, why }));
+            return not_asked_for(&event, context);
+        }
+        let owed = !self.subs.precedes_floor(sub, event.created_at());
+        self.subs.brought(sub, &event);
+        if self.pending.merge(sub, &event, owed) || self.seen.contains(&event.id()) {
             return;
         }
-        let owed = !self.subs.precedes_floor(sub, created_at);
-        if self.pending.merge(sub, &event, owed) {
-            return;
+        let (limits, id) = (&self.config.limits, event.id());
+        let source = (owed, Source::Live);
+        if self.pending.push(sub, event, source, limits).is_err() && owed && self.is_missing(id) {
+            let relay_time = self.relay_time_at(context.now);
+            let limits = &self.config.limits;
+            self.subs.could_not_keep(sub, relay_time, context.now, limits);
         }
-        let known = self.seen.contains(&id);
-        self.subs.brought(sub, created_at, known);
-        if known {
-            return;
-        }
-        if let Err(full) = self.pending.push(sub, event, owed, &self.config.limits)
-            && owed
-            && self.is_missing(id)
-        {
-            let (from, to) = (full.created_at, full.created_at);
-            let why = GapWhy::NotStored;
-            context.out.push(Action::Note(Note::Gap {
-                sub,
-                count: Some(1),
-                from,
-                to,
-                why,
-            }));
+    }
+
+    /// An event of a read of stored events, held until the end of the read.
+    fn page_event(&mut self, n: u64, name: &SubName, event: Event, context: &mut Context<'_>) {
+        let Some(page) = self.page_if(|page| page.is_n(n)) else {
+            return self.subs.names.brought(n, name);
+        };
+        if !page.take(event.clone(), context.now) {
+            not_asked_for(&event, context);
         }
     }
 
@@ -166,33 +166,64 @@ impl Relay {
     }
 
     fn eose(&mut self, name: &SubName, context: &mut Context<'_>) {
-        let Some(sub) = current(self.subs.origin(name), context) else {
-            return;
+        let sub = match self.subs.origin(name) {
+            Some(Origin::Current(sub)) => sub,
+            Some(Origin::Page(n)) => return self.page_eose(n, name, context),
+            Some(Origin::Superseded) => return,
+            None => return context.out.push(stale(StaleWhat::Subscription)),
         };
         self.answered_otherwise(sub, context);
-        let Some(history) = self.subs.confirmed(sub, &self.config.limits) else {
+        if !self.subs.confirmed(sub, &self.config.limits, context.now) {
             return;
-        };
+        }
+        self.ledger.touch();
         context.out.push(Action::Note(Note::Subscription {
             sub,
             phase: SubPhase::Live,
         }));
         self.reports.push_back((sub, SubState::Live));
-        if let History::Cut { from, to } = history {
-            let why = GapWhy::HistoryLimit;
-            context.out.push(Action::Note(Note::Gap {
-                sub,
-                count: None,
-                from,
-                to,
-                why,
-            }));
+    }
+
+    fn page_eose(&mut self, n: u64, name: &SubName, context: &mut Context<'_>) {
+        if self.recovery.page_if(|page| page.is_n(n)).is_some() {
+            self.page_ended(context.quotas, context.now, context.out);
+        } else if self.answers.page_if(|page| page.is_n(n)).is_some() {
+            self.subs.names.supersede(Some((n, name.clone())));
+            self.answers.page_ended();
+        } else {
+            self.subs.names.brought(n, name);
+        }
+    }
+
+    /// A read of stored events was refused: what it was for stays to be read.
+    fn page_closed(&mut self, n: u64, reason: Reason, context: &mut Context<'_>) {
+        let is_recovery = self.recovery.page_if(|page| page.is_n(n)).is_some();
+        let Some(stamp) = self.page_if(|page| page.is_n(n)).and_then(|page| page.stamp()) else {
+            return;
+        };
+        let operations = &mut context.quotas.operations;
+        if reason.is_rate_limit() {
+            let refusal = operations.refuse(reason.wait(), stamp, context.now);
+            self.throttled(Quota::Operations, refusal, &reason, context);
+        } else {
+            operations.succeed(stamp);
+        }
+        if matches!(reason.class, ReasonClass::AuthRequired(_)) {
+            self.auth.required(context.now);
+        }
+        if is_recovery {
+            self.page_broke(ReadFailure::Refused { reason }, context.now, context.out);
+        } else {
+            self.answers.page_broke();
         }
     }
 
     fn closed_by_relay(&mut self, name: &SubName, reason: Reason, context: &mut Context<'_>) {
-        let Some(sub) = current(self.subs.origin_of_closed(name), context) else {
-            return;
+        let sub = match self.subs.origin_of_closed(name) {
+            Some(Origin::Current(sub)) => sub,
+            Some(Origin::Page(n)) => return self.page_closed(n, reason, context),
+            Some(Origin::Superseded) => return,
+            None => return context.out.push(stale(StaleWhat::Subscription)),
         };
         let retry = retry_after(&reason);
         if retry != Retry::Gate {
@@ -283,15 +314,8 @@ impl Relay {
     }
 }
 
-/// The subscription that a frame is about. A frame of a superseded request changes nothing, and one
-/// of a request that never was is told.
-fn current(origin: Option<Origin>, context: &mut Context<'_>) -> Option<Sub> {
-    match origin {
-        Some(Origin::Current(sub)) => Some(sub),
-        Some(Origin::Superseded) => None,
-        None => {
-            context.out.push(stale(StaleWhat::Subscription));
-            None
-        }
-    }
+fn not_asked_for(event: &Event, context: &mut Context<'_>) {
+    let (event, why) = (event.id(), RefusedWhy::NoMatch);
+    let refused = Note::Refused { event, why };
+    context.out.push(Action::Note(refused));
 }

@@ -145,14 +145,6 @@ impl Link {
         }
     }
 
-    /// When something came over the socket last.
-    pub(super) const fn heard_at(&self) -> Option<MonoTime> {
-        match &self.phase {
-            Phase::Open(open) => Some(open.heard),
-            Phase::Idle | Phase::Dialing { .. } | Phase::Waiting { .. } | Phase::Stopped => None,
-        }
-    }
-
     /// The dial or socket that is under way.
     pub(super) const fn current(&self) -> Option<ConnId> {
         match &self.phase {

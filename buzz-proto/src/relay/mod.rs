@@ -4,24 +4,35 @@
 //! state: dial, authenticate, ask for subscriptions within the quotas, have events verified, and
 //! deliver each id once, or say why not.
 
+mod answers;
 mod ask;
 mod auth;
+mod call;
 mod config;
 mod decide;
+mod deliver;
 mod facts;
 mod frames;
+mod inform;
 mod interface;
+mod keep;
+mod ledger;
 mod link;
+mod loss;
 mod membership;
+mod names;
 mod outbound;
+mod page;
+mod read_end;
 mod record;
+mod recover;
 mod room;
 mod roster;
 mod sub_row;
 mod subs;
 mod verify;
 
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -34,7 +45,7 @@ use crate::backoff::Ladder;
 use crate::config::{ConfigError, Consumer};
 use crate::dedup::Seen;
 use crate::ids::{ChannelId, ConnId, PubKey, Ticket, WriteId};
-use crate::note::{LinkNote, Note, StaleWhat};
+use crate::note::{LinkNote, Note, ReadFailure, StaleWhat};
 use crate::quotas::Quotas;
 use crate::seed::Seed;
 use crate::step::Step;
@@ -58,6 +69,14 @@ pub struct Relay {
     pending: verify::Pending,
     seen: Seen,
     room: Room,
+    recovery: recover::Recovery,
+    ledger: ledger::Ledger,
+    /// Where an earlier life left off, for subscriptions that are not wanted yet.
+    restored: BTreeMap<Sub, UnixTime>,
+    answers: answers::Answers,
+    inform: inform::Inform,
+    /// Whether `/query` can be used.
+    route: call::Route,
     outbound: outbound::Outbound,
     roster: roster::Roster,
     changes: VecDeque<membership::Change>,
@@ -85,14 +104,15 @@ struct Writes {
 /// The relay said that it dropped frames.
 #[derive(Clone, Debug)]
 struct Sync {
-    due: bool,
+    is_due: bool,
+    /// Whether what it asks for is being read.
+    is_under_way: bool,
     /// The earliest next read.
     next: Option<MonoTime>,
     ladder: Ladder,
 }
 
-/// After a read because of a signal, the next such read waits, each time twice as long: a relay
-/// that drops frames is busy.
+/// Between two reads because of a signal.
 const SYNC_PAUSE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
 /// After so long without such a read, the first pause is enough again.
 const SYNC_QUIET: Duration = Duration::from_secs(600);
@@ -125,6 +145,8 @@ pub struct View {
     pub verifying: usize,
     /// EVENTs on the socket without a receipt.
     pub outbound: usize,
+    /// Lost events that are known by id and will be read again.
+    pub lost: usize,
     /// Whether the part has ended.
     pub is_ended: bool,
 }
@@ -151,7 +173,7 @@ impl Relay {
                 limits.bytes_max,
             ),
         };
-        Ok(Self {
+        let mut relay = Self {
             me,
             step: Step::new(now),
             quotas: Quotas::new(seed, HTTP_CALLS_MAX),
@@ -165,6 +187,12 @@ impl Relay {
             pending: verify::Pending::default(),
             seen: Seen::new(limits.seen_max as usize, seed.derive(2)),
             room,
+            recovery: recover::Recovery::default(),
+            ledger: ledger::Ledger::new(config.records.is_some()),
+            restored: BTreeMap::new(),
+            answers: answers::Answers::none(),
+            inform: inform::Inform::default(),
+            route: call::Route::default(),
             outbound: outbound::Outbound::default(),
             roster: roster::Roster::new(me, limits, seed.derive(3)),
             changes: VecDeque::new(),
@@ -177,7 +205,9 @@ impl Relay {
             doomed: None,
             end: End::Running,
             config,
-        })
+        };
+        relay.restore(matches!(consumer, Consumer::Workers(_)));
+        Ok(relay)
     }
 
     /// Takes one fact in; returns what must be done, in order.
@@ -216,6 +246,7 @@ impl Relay {
             subscriptions_live: self.subs.live_count(),
             verifying: self.pending.len(),
             outbound: self.outbound.len(),
+            lost: self.subs.iter().map(|(_, row)| row.loss.len()).sum(),
             is_ended: self.end == End::Ended,
         }
     }
@@ -244,7 +275,7 @@ impl Relay {
                 }
             }
             Input::Written { write } => self.written(write, now, out),
-            Input::WriteFailed { write, sent } => self.write_failed(write, sent, out),
+            Input::WriteFailed { write, sent } => self.write_failed(write, sent, now, out),
             Input::Signed { ticket, event } => self.signed(ticket, event, now, out),
             Input::SignFailed { ticket } => self.sign_failed(ticket, out),
             Input::Verified { ticket, genuine } => {
@@ -257,12 +288,22 @@ impl Relay {
             Input::Capacity { taken } => self.room.taken(taken),
             Input::ConsumerGone => self.room.close(),
             Input::Left { sub, count } => self.room.left(sub, count),
-            Input::Disposed { event, how } => {
-                if how == Disposal::RefusedForNow {
-                    self.seen.remove(&event);
+            Input::Disposed { event, how } => self.disposed(event, how, now, out),
+            Input::Started { events, target } => {
+                if !self.ledger.started(&events, target) {
+                    out.push(stale(StaleWhat::Event));
                 }
             }
-            Input::Started { .. } | Input::Persisted { .. } | Input::PersistFailed { .. } => {}
+            Input::Persisted { ticket } => {
+                if !self.ledger.persisted(ticket) {
+                    out.push(stale(StaleWhat::Call));
+                }
+            }
+            Input::PersistFailed { ticket } => {
+                if !self.ledger.not_persisted(ticket, now, out) {
+                    out.push(stale(StaleWhat::Call));
+                }
+            }
         }
     }
 
@@ -279,6 +320,7 @@ impl Relay {
         let mut moved = self.begin();
         moved |= self.keep_link(now, out);
         moved |= self.authenticate(now, out);
+        moved |= self.learn_of_relay(now, out);
         moved |= self.announce(out);
         moved |= self.deliver(now, out);
         moved |= self.keep_roster(now, quotas, out);
@@ -287,7 +329,10 @@ impl Relay {
         // Both take of one quota: what was said goes before what may be heard of more channels.
         moved |= self.ask_for_membership(now, quotas, out);
         moved |= self.send_events(now, quotas, out);
+        moved |= self.look_for_answers(self.asking(), now, quotas, out);
         moved |= self.ask_for_channels(now, quotas, out);
+        moved |= self.recover(self.reading(), now, quotas, out);
+        moved |= self.keep_records(now, out);
         moved | self.finish(now, out)
     }
 
@@ -301,15 +346,15 @@ impl Relay {
 
     /// The socket or dial is over, by whichever side.
     fn lose(&mut self, back: link::Return, now: MonoTime, out: &mut Vec<Action>) {
-        // Of dropped frames nobody knows when they were dropped.
-        let heard = self.link.heard_at().filter(|_| !self.sync.due);
-        let lived = heard
-            .and_then(|heard| self.relay_time_at(heard))
-            .map(|heard| heard.before(self.config.limits.drift));
         // Everything is read anew after a reconnect.
-        self.sync.due = false;
+        self.sync.is_due = false;
         self.auth.reset();
-        self.subs.reset(lived);
+        self.route = call::Route::default();
+        if self.recovery.page_if(|page| page.call().is_none()).is_some() {
+            self.page_broke(ReadFailure::Disconnected, now, out);
+        }
+        self.answers.reset();
+        self.subs.reset();
         self.outbound.reset();
         self.writes.reset();
         self.doomed = None;
@@ -354,19 +399,11 @@ impl Relay {
 impl Sync {
     fn new() -> Self {
         Self {
-            due: false,
+            is_due: false,
+            is_under_way: false,
             next: None,
             ladder: Ladder::new(SYNC_PAUSE.0, SYNC_PAUSE.1),
         }
-    }
-
-    /// How long the read that begins now keeps the next one away.
-    fn pause(&mut self, now: &mut Now) -> Duration {
-        let calm = |next: MonoTime| now.reached(next.after(SYNC_QUIET), Why::Resubscribe);
-        if self.next.is_some_and(calm) {
-            self.ladder.reset();
-        }
-        self.ladder.climb()
     }
 }
 

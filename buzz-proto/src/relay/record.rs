@@ -38,6 +38,8 @@ pub struct Done {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Started {
+    /// Its author's date.
+    pub dated: UnixTime,
     /// The event.
     pub event: EventId,
     /// The event that the answer names: of events that are answered together, the newest.

@@ -45,6 +45,23 @@ struct Bytes {
     each: BTreeMap<Sub, u64>,
 }
 
+/// What is free for the events of a subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Free {
+    /// So many events.
+    pub(super) left: u64,
+    /// Whether that is at least half of what it may use.
+    pub(super) is_half: bool,
+}
+
+impl Free {
+    /// Of what takes no place.
+    pub(super) const ALL: Self = Self {
+        left: u64::MAX,
+        is_half: true,
+    };
+}
+
 impl Room {
     pub(crate) fn slots(slots: u32, bytes_max: u64) -> Self {
         let policy = Policy::Slots {
@@ -85,6 +102,38 @@ impl Room {
 
     pub(super) const fn is_closed(&self) -> bool {
         self.gone
+    }
+
+    /// What is free for the events of `sub`, of the cap that binds it.
+    pub(super) fn free(&self, sub: Sub) -> Free {
+        let (left, cap) = match &self.policy {
+            _ if self.gone => (0, 1),
+            Policy::Slots { slots, held, .. } => (slots.saturating_sub(count(held.len())), *slots),
+            Policy::Queues {
+                each,
+                all,
+                held,
+                total,
+            } => {
+                let own = held.get(&sub).map_or(0, VecDeque::len);
+                let own = (u64::from(*each).saturating_sub(count(own)), u64::from(*each));
+                let total = (u64::from(all.saturating_sub(*total)), u64::from(*all));
+                if own.0 <= total.0 { own } else { total }
+            }
+        };
+        let (is_full, is_half) = self.bytes.fill(sub);
+        Free {
+            left: if is_full { 0 } else { left },
+            is_half: !is_half && left.saturating_mul(2) >= cap,
+        }
+    }
+
+    /// How many events were delivered and not taken.
+    pub(super) fn untaken(&self) -> usize {
+        match &self.policy {
+            Policy::Slots { held, .. } => held.len(),
+            Policy::Queues { total, .. } => *total as usize,
+        }
     }
 
     /// Takes room for an event of `sub` of this size. False when there is none. One that will not
@@ -160,6 +209,15 @@ impl Bytes {
         let own = self.each.get(&sub).copied().unwrap_or(0);
         let share = self.max.checked_div(SHARE).unwrap_or(self.max);
         own.saturating_add(size) <= share && self.total.saturating_add(size) <= self.max
+    }
+
+    /// Whether nothing more fits, and whether more than half is used.
+    fn fill(&self, sub: Sub) -> (bool, bool) {
+        let own = self.each.get(&sub).copied().unwrap_or(0);
+        let share = self.max.checked_div(SHARE).unwrap_or(self.max);
+        let is_full = own >= share || self.total >= self.max;
+        let is_half = own.saturating_mul(2) > share || self.total.saturating_mul(2) > self.max;
+        (is_full, is_half)
     }
 
     fn take(&mut self, sub: Sub, size: u64) {

@@ -7,14 +7,11 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use bytes::Bytes;
-
+use super::call::Call;
 use super::membership::{Change, MEMBERS, METADATA, Membership, membership};
 use super::{Action, HttpAnswer, Limits};
 use crate::backoff::Ladder;
-use crate::gate::Generation;
 use crate::ids::{ChannelId, PubKey, Ticket};
-use crate::publish::settle;
 use crate::quotas::Quotas;
 use crate::seed::Seed;
 use crate::time::{MonoTime, Now, UnixTime, Why};
@@ -61,13 +58,6 @@ enum Phase {
         call: Call,
         members: Vec<ChannelId>,
     },
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Call {
-    ticket: Ticket,
-    since: MonoTime,
-    sent: Generation,
 }
 
 impl Roster {
@@ -135,13 +125,8 @@ impl Roster {
             },
             Phase::Members { .. } | Phase::Metadata { .. } => return false,
         };
-        let Some(sent) = quotas.http.start(now) else {
+        let Some(call) = Call::start(quotas, tickets, now) else {
             return false;
-        };
-        let call = Call {
-            ticket: tickets.take(),
-            since: now.time(),
-            sent,
         };
         out.push(Action::Query {
             ticket: call.ticket,
@@ -172,7 +157,7 @@ impl Roster {
         now: &mut Now,
     ) -> Option<Ticket> {
         let call = self.call()?;
-        if !now.reached(call.since.after(limits.answer), Why::Answer) {
+        if !call.is_overdue(limits, now) {
             return None;
         }
         self.broke(quotas, now.time());
@@ -182,7 +167,7 @@ impl Roster {
     /// The call has no answer.
     pub(super) fn broke(&mut self, quotas: &mut Quotas, now: MonoTime) {
         if let Some(call) = self.call() {
-            quotas.http.fail(None, call.sent, now);
+            call.broke(quotas, now);
         }
         self.failed(now);
     }
@@ -204,16 +189,9 @@ impl Roster {
         now: MonoTime,
     ) -> Option<Vec<Event>> {
         let call = self.call()?;
-        let reason = wire::body_reason(&answer.body);
-        if settle::is_relay_failure(answer.status, &reason) {
-            let hint = settle::hint(answer, &reason, wall).map(|hint| hint.wait);
-            quotas.http.fail(hint, call.sent, now);
-        } else {
-            quotas.http.succeed(call.sent);
-        }
-        let events = (answer.status == 200)
-            .then(|| read_events(&answer.body, limits))
-            .flatten();
+        let events = call
+            .answered(answer, wall, limits, quotas, now)
+            .filter(|events| events.len() < ANSWER_MAX);
         if events.is_none() {
             self.failed(now);
         }
@@ -290,11 +268,4 @@ fn of_kind(kind: u32) -> Filter {
         kinds: [kind].into_iter().collect(),
         ..Filter::default()
     }
-}
-
-/// The events of an answer that is complete.
-fn read_events(body: &Bytes, limits: &Limits) -> Option<Vec<Event>> {
-    let bytes_max = usize::try_from(limits.frame_bytes_max).unwrap_or(usize::MAX);
-    let answer = wire::decode_events(body, bytes_max).ok()?;
-    (answer.malformed == 0 && answer.events.len() < ANSWER_MAX).then_some(answer.events)
 }

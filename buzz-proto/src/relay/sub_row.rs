@@ -1,14 +1,16 @@
-//! One subscription: what is wanted, from when on, and how far it has come.
+//! One subscription: what is wanted, from when on, how far it has come, and what it owes.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use core::time::Duration;
 
+use super::loss::{Doubts, Loss, Window};
 use super::{Interest, Limits, Sub};
 use crate::backoff::Ladder;
 use crate::gate::Generation;
-use crate::ids::{PubKey, WriteId};
+use crate::ids::{EventId, PubKey, WriteId};
 use crate::time::{MonoTime, Now, UnixTime, Why};
-use crate::wire::{Filter, SubName};
+use crate::wire::{Event, Filter, SubName};
 
 /// Notices about this agent's membership (kinds of the Buzz relay).
 pub(super) const MEMBER_ADDED: u32 = 44_100;
@@ -19,12 +21,13 @@ pub(super) struct Row {
     pub(super) interest: Interest,
     /// Events dated before this are not owed.
     pub(super) floor: Floor,
-    /// What lies before this has been read, as far as the relay's word goes.
-    pub(super) received: Option<UnixTime>,
-    /// What lies before this has been read or came live, by the clock of a socket that is over.
-    pub(super) lived: Option<UnixTime>,
-    /// Whether a read was completed: what a later one brings is owed, or known.
-    pub(super) was_read: bool,
+    /// What is dated before this was read, or is among what is owed.
+    pub(super) read_to: Option<UnixTime>,
+    /// Whether the first read is under way: what it brings may not be owed.
+    pub(super) is_first: bool,
+    /// The newest date among what was delivered.
+    pub(super) known: Option<UnixTime>,
+    pub(super) loss: Loss,
     pub(super) phase: Phase,
     pub(super) ladder: Ladder,
     pub(super) confirmations: u32,
@@ -36,6 +39,8 @@ pub(super) struct Row {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Floor {
     At(UnixTime),
+    /// As `At`, and there is nothing to be learnt from what lies before it.
+    Known(UnixTime),
     /// So long before an instant whose date is not known until the relay's time is.
     Start {
         at: MonoTime,
@@ -53,17 +58,6 @@ pub(super) struct Sending {
     pub(super) stamp: Generation,
     pub(super) now: MonoTime,
     pub(super) relay_time: Option<UnixTime>,
-}
-
-/// What the end of a history says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum History {
-    Whole,
-    /// It may hold more than was asked for: what is older than `to` may be missing.
-    Cut {
-        from: UnixTime,
-        to: UnixTime,
-    },
 }
 
 #[derive(Clone, Debug)]
@@ -84,11 +78,46 @@ pub(super) struct Request {
     pub(super) written: Option<MonoTime>,
     /// The relay's time when it was sent.
     pub(super) begun: Option<UnixTime>,
-    pub(super) brought: u32,
-    /// Whether it brought something that was known already.
-    pub(super) overlaps: bool,
-    pub(super) oldest: Option<UnixTime>,
+    pub(super) newest: Newest,
+    /// Whether it brought something that could not be kept.
+    pub(super) has_failed: bool,
+    /// Whether it was not answered in time. A late answer still counts.
+    pub(super) is_overdue: bool,
     pub(super) filter: Filter,
+}
+
+/// The newest of the distinct events that a request brought, as many as it asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Newest {
+    limit: usize,
+    events: BTreeSet<(UnixTime, core::cmp::Reverse<EventId>)>,
+}
+
+impl Newest {
+    pub(super) const fn new(limit: usize) -> Self {
+        let events = BTreeSet::new();
+        Self { limit, events }
+    }
+
+    pub(super) fn add(&mut self, event: &Event) {
+        let id = core::cmp::Reverse(event.id());
+        self.events.insert((event.created_at(), id));
+        if self.events.len() > self.limit {
+            self.events.pop_first();
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// How far a history that may hold more was read: the last of the newest, in the order of a
+    /// relay (by date, the newest first, then by id). Nothing when there was room for more. Live
+    /// events may be among them, so the oldest that came proves nothing.
+    pub(super) fn end(&self) -> Option<(UnixTime, EventId)> {
+        let (dated, id) = self.events.first()?;
+        (self.events.len() >= self.limit).then_some((*dated, id.0))
+    }
 }
 
 impl Floor {
@@ -109,34 +138,133 @@ impl Floor {
                     .saturating_add(CUT);
                 Self::At(relay_time.before(ago))
             }
-            (Self::Start { .. }, None) | (Self::At(_), _) => self,
+            (Self::Start { .. }, None) | (Self::At(_) | Self::Known(_), _) => self,
         }
     }
 
     pub(super) const fn date(self) -> Option<UnixTime> {
         match self {
-            Self::At(date) => Some(date),
+            Self::At(date) | Self::Known(date) => Some(date),
             Self::Start { .. } => None,
         }
     }
 }
 
 impl Row {
-    /// What may be missing between the last read and a history that may have been cut. The newest
-    /// events come first, so one that reaches back far enough has left nothing out. A known event
-    /// alone does not show that it does: it may be dated ahead.
-    pub(super) fn cut(&self, request: &Request, limits: &Limits) -> Option<History> {
-        let oldest = request.oldest?;
-        if request.brought < limits.page {
-            return None;
+    pub(super) fn new(interest: Interest, floor: Floor, wait: (Duration, Duration)) -> Self {
+        Self {
+            interest,
+            floor,
+            read_to: None,
+            is_first: true,
+            known: None,
+            loss: Loss::new(),
+            phase: Phase::Wanted,
+            ladder: Ladder::new(wait.0, wait.1),
+            confirmations: 0,
+            questioned: false,
         }
-        let from = match self.received.max(self.lived).or_else(|| self.floor.date()) {
-            Some(from) => from,
-            // Without the relay's time a known event is the only evidence.
-            None if self.was_read && !request.overlaps => UnixTime::default(),
-            None => return None,
+    }
+
+    /// Where the next read begins, what is owed from before apart.
+    pub(super) fn base(&self, limits: &Limits) -> Option<UnixTime> {
+        self.read_to.or(match self.floor {
+            // What is dated before the floor and known before the end of the first read is not
+            // taken for something new later.
+            Floor::At(date) => Some(date.before(limits.drift)),
+            Floor::Known(date) => Some(date),
+            Floor::Start { .. } => None,
+        })
+    }
+
+    /// Everything dated before this was received, as far as the relay's word goes.
+    pub(super) fn received(&self, limits: &Limits) -> Option<UnixTime> {
+        let base = self.base(limits)?;
+        Some(self.loss.oldest().map_or(base, |oldest| base.min(oldest)))
+    }
+
+    /// As [`received`](Self::received), for the next life: what is not owed is not counted.
+    pub(super) fn received_owed(&self) -> Option<UnixTime> {
+        let base = if self.is_first {
+            self.floor.date()?
+        } else {
+            self.read_to.or_else(|| self.floor.date())?
         };
-        (oldest > from).then_some(History::Cut { from, to: oldest })
+        Some(self.loss.oldest().map_or(base, |oldest| base.min(oldest)))
+    }
+
+    /// The `since` of a live request. The relay compares it with the dates of live events too, and
+    /// those may lie behind by the drift.
+    fn since(&self, relay_time: UnixTime, limits: &Limits) -> Option<UnixTime> {
+        let latest = relay_time.before(limits.drift);
+        self.received(limits).map(|received| received.min(latest))
+    }
+
+    /// The filter of the next live request.
+    pub(super) fn live_filter(
+        &self,
+        sub: Sub,
+        me: PubKey,
+        relay_time: Option<UnixTime>,
+        limits: &Limits,
+    ) -> Filter {
+        let since = relay_time.and_then(|relay_time| self.since(relay_time, limits));
+        self.filter(sub, me, since, Some(limits.live_page))
+    }
+
+    /// The history of a request has ended, or will not: what it leaves open is recorded.
+    pub(super) fn end_read(
+        &mut self,
+        request: &Request,
+        has_ended: bool,
+        limits: &Limits,
+        now: MonoTime,
+    ) {
+        let base = self.base(limits);
+        let is_sound = has_ended && !request.has_failed;
+        if is_sound && request.newest.is_empty() {
+            return self.end_empty_read(request, base, now);
+        }
+        let end = request.newest.end().map(|(dated, _)| dated);
+        let mut window = Window::from(base.unwrap_or_default());
+        window.by_connection = true;
+        window.is_known = is_sound;
+        match (is_sound, end, base) {
+            (true, None, _) => {}
+            (true, Some(end), Some(base)) if end < base => {}
+            // What precedes the first read is not owed where nobody knows the time.
+            (_, Some(end), None) if self.is_first => self.floor = Floor::Known(end),
+            (false, None, None) if self.is_first => {}
+            (_, _, base) => {
+                window.position = if is_sound { end } else { None };
+                window.ends_at_known = base.is_none();
+                self.loss.open(window, now);
+            }
+        }
+        let reached = request.begun.map(|begun| begun.before(limits.drift));
+        self.read_to = reached.or(self.read_to);
+        self.is_first &= self.loss.has_windows();
+    }
+
+    /// A history with nothing in it. A relay whose database fails answers so too: nothing is
+    /// taken as read, and where something is known to be it is read again.
+    fn end_empty_read(&mut self, request: &Request, base: Option<UnixTime>, now: MonoTime) {
+        let is_wrong = match (self.known, request.filter.since) {
+            (Some(known), Some(since)) => known >= since,
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        if is_wrong {
+            let mut window = Window::from(base.unwrap_or_default());
+            window.by_connection = true;
+            window.is_known = true;
+            window.ends_at_known = base.is_none();
+            window.doubts = Doubts::default();
+            window.doubts.add(now);
+            self.loss.open(window, now);
+        }
+        self.read_to = self.read_to.or(base);
+        self.is_first &= self.loss.has_windows();
     }
 
     pub(super) fn filter(
@@ -170,7 +298,7 @@ impl Row {
         let Phase::Requested(request) = &self.phase else {
             return false;
         };
-        let Some(written) = request.written else {
+        let Some(written) = request.written.filter(|_| !request.is_overdue) else {
             return false;
         };
         let doublings = 1_u32.checked_shl(self.confirmations).unwrap_or(u32::MAX);

@@ -6,13 +6,13 @@
 //! frames of an older request cannot be taken for those of a newer one.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
-use alloc::vec::Vec;
+use alloc::collections::BTreeMap;
 use core::time::Duration;
 
-use super::sub_row::{Floor, History, Phase, Request, Row, Sending, name};
+use super::loss::Window;
+use super::names::Names;
+use super::sub_row::{Floor, Newest, Phase, Request, Row, Sending, name};
 use super::{Interest, Limits, Sub};
-use crate::backoff::Ladder;
 use crate::gate::Generation;
 use crate::ids::{PubKey, WriteId};
 use crate::time::{MonoTime, Now, UnixTime, Why};
@@ -22,36 +22,20 @@ use crate::wire::{Event, Filter, Reason, ReasonClass, SubName};
 const EXPIRIES_MAX: u32 = 3;
 /// Errors of the relay's own: its database may be back in a second, or in a while.
 const ERROR_WAIT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// Names of superseded requests that still bring frames; or as many as there may be subscriptions.
-const STRAYS_MIN: usize = 64;
-/// A CLOSE that overtook its REQ is sent again after this.
-const STRAY_WAIT: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug)]
 pub(super) struct Subs {
     rows: BTreeMap<Sub, Row>,
-    next: u64,
-    /// Names whose CLOSE is due. The relay counts them until it has come, so none is forgotten:
-    /// there are no more than requests that stood.
-    closing: VecDeque<(u64, SubName)>,
-    /// Names that were closed, or that the peer brought up.
-    strays: BTreeMap<u64, Stray>,
-    strays_max: usize,
+    pub(super) names: Names,
     /// Requests in a row that were not answered.
     expiries: u32,
-}
-
-#[derive(Clone, Debug)]
-struct Stray {
-    name: SubName,
-    due: bool,
-    closed: Option<MonoTime>,
 }
 
 /// Whose frame it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     Current(Sub),
+    Page(u64),
     Superseded,
 }
 
@@ -66,14 +50,30 @@ pub(super) enum Retry {
     Never,
 }
 
+/// What became of a request that was not answered in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expiry {
+    /// It brought events, so it stands; its history may have a gap.
+    Live(Sub),
+    /// It is asked anew.
+    Again(Sub),
+    /// It is asked anew, and the relay does not listen to this socket.
+    Deaf(Sub),
+}
+
+/// A request to send, and the name of the one that it takes the place of.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) former: Option<(u64, SubName)>,
+    pub(super) name: SubName,
+    pub(super) filter: Filter,
+}
+
 impl Subs {
     pub(super) fn new(limits: &Limits) -> Self {
         Self {
             rows: BTreeMap::new(),
-            next: 1,
-            closing: VecDeque::new(),
-            strays: BTreeMap::new(),
-            strays_max: STRAYS_MIN.max(limits.subscriptions_max as usize),
+            names: Names::new(limits),
             expiries: 0,
         }
     }
@@ -86,6 +86,18 @@ impl Subs {
         self.rows.len()
     }
 
+    pub(super) fn get(&self, sub: Sub) -> Option<&Row> {
+        self.rows.get(&sub)
+    }
+
+    pub(super) fn get_mut(&mut self, sub: Sub) -> Option<&mut Row> {
+        self.rows.get_mut(&sub)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Sub, &Row)> {
+        self.rows.iter().map(|(sub, row)| (*sub, row))
+    }
+
     pub(super) fn live_count(&self) -> usize {
         self.rows
             .values()
@@ -95,25 +107,22 @@ impl Subs {
 
     /// Keeps a subscription from now on; a known one that the relay refused is asked again.
     pub(super) fn want(&mut self, sub: Sub, interest: Interest, floor: Floor) {
-        let row = self.rows.entry(sub).or_insert_with(|| Row {
-            interest: Interest::default(),
-            floor,
-            received: None,
-            lived: None,
-            was_read: false,
-            phase: Phase::Wanted,
-            ladder: Ladder::new(ERROR_WAIT.0, ERROR_WAIT.1),
-            confirmations: 0,
-            questioned: false,
-        });
+        let row = self
+            .rows
+            .entry(sub)
+            .or_insert_with(|| Row::new(Interest::default(), floor, ERROR_WAIT));
         row.questioned = false;
         let same = row.interest == interest;
+        if let (false, Floor::At(floor)) = (same, floor) {
+            // What is wanted now was not looked for before.
+            row.read_to = row.read_to.map(|read_to| read_to.min(floor));
+        }
         row.interest = interest;
         let stands = matches!(row.phase, Phase::Requested(_) | Phase::Live { .. });
         if !(same && stands) {
             let superseded = row.phase.name(sub);
             row.phase = Phase::Wanted;
-            self.supersede(superseded);
+            self.names.supersede(superseded);
         }
     }
 
@@ -122,20 +131,15 @@ impl Subs {
         let Some(row) = self.rows.remove(&sub) else {
             return false;
         };
-        self.supersede(row.phase.name(sub));
+        self.names.supersede(row.phase.name(sub));
         true
     }
 
-    /// The socket is over: what was asked over it is asked anew. What was live has received all
-    /// that is dated before `lived`.
-    pub(super) fn reset(&mut self, lived: Option<UnixTime>) {
-        self.closing.clear();
-        self.strays.clear();
+    /// The socket is over: what was asked over it is asked anew.
+    pub(super) fn reset(&mut self) {
+        self.names.reset();
         self.expiries = 0;
         for row in self.rows.values_mut() {
-            if matches!(row.phase, Phase::Live { .. }) {
-                row.lived = row.lived.max(lived);
-            }
             match row.phase {
                 Phase::Requested(_) | Phase::Live { .. } => row.phase = Phase::Wanted,
                 Phase::Wanted | Phase::Waiting { .. } | Phase::Refused => {}
@@ -143,18 +147,22 @@ impl Subs {
         }
     }
 
-    /// Everything live is read again.
-    pub(super) fn reread(&mut self) {
-        let mut superseded = Vec::new();
-        for (sub, row) in &mut self.rows {
+    /// Anything may be missing from what is live: all of it is read again.
+    pub(super) fn doubt(&mut self, now: MonoTime, limits: &Limits) {
+        for row in self.rows.values_mut() {
             if matches!(row.phase, Phase::Live { .. }) {
-                superseded.push(row.phase.name(*sub));
-                row.phase = Phase::Wanted;
+                let base = row.base(limits);
+                let mut window = Window::from(base.unwrap_or_default());
+                window.by_signal = true;
+                window.ends_at_known = base.is_none();
+                row.loss.open(window, now);
             }
         }
-        for name in superseded {
-            self.supersede(name);
-        }
+    }
+
+    /// Whether the reads because of a signal are not at their end.
+    pub(super) fn are_doubted(&self) -> bool {
+        self.rows.values().any(|row| row.loss.has_signal_window())
     }
 
     /// What waited for authentication waits no more.
@@ -182,39 +190,25 @@ impl Subs {
         let (sub, n) = match name {
             SubName::Channel { channel, n } => (Sub::Channel(*channel), *n),
             SubName::Membership { n } => (Sub::Membership, *n),
-            SubName::Page { .. } | SubName::Other(_) => return None,
+            SubName::Page { n } => return self.names.is_former(*n).then_some(Origin::Page(*n)),
+            SubName::Other(_) => return None,
         };
         if self.rows.get(&sub).and_then(|row| row.phase.n()) == Some(n) {
             return Some(Origin::Current(sub));
         }
-        (n != 0 && n < self.next).then_some(Origin::Superseded)
+        self.names.is_former(n).then_some(Origin::Superseded)
     }
 
     /// Whose EVENT or EOSE it is; a superseded request that still brings some is closed again.
+    /// Whether a page is superseded only its reader knows.
     pub(super) fn origin(&mut self, name: &SubName) -> Option<Origin> {
         let origin = self.origin_of_closed(name)?;
-        let (Origin::Superseded, SubName::Channel { n, .. } | SubName::Membership { n }) =
+        if let (Origin::Superseded, SubName::Channel { n, .. } | SubName::Membership { n }) =
             (origin, name)
-        else {
-            return Some(origin);
-        };
-        let n = *n;
-        if self.closing.iter().all(|(closing, _)| *closing != n) {
-            self.stray_at(n, name.clone()).due = true;
+        {
+            self.names.brought(*n, name);
         }
-        Some(Origin::Superseded)
-    }
-
-    /// What is remembered of a name that is over; the oldest makes room.
-    fn stray_at(&mut self, n: u64, name: SubName) -> &mut Stray {
-        if self.strays.len() >= self.strays_max && !self.strays.contains_key(&n) {
-            self.strays.pop_first();
-        }
-        self.strays.entry(n).or_insert(Stray {
-            name,
-            due: false,
-            closed: None,
-        })
+        Some(origin)
     }
 
     /// Whether an event is one that its request asked for.
@@ -231,50 +225,59 @@ impl Subs {
     }
 
     /// Counts an event towards the history of a request that has not ended.
-    pub(super) fn brought(&mut self, sub: Sub, created_at: UnixTime, known: bool) {
+    pub(super) fn brought(&mut self, sub: Sub, event: &Event) {
         let Some(row) = self.rows.get_mut(&sub) else {
             return;
         };
-        let Phase::Requested(request) = &mut row.phase else {
-            return;
-        };
-        request.brought = request.brought.saturating_add(1);
-        request.overlaps |= known;
-        request.oldest = Some(
-            request
-                .oldest
-                .map_or(created_at, |oldest| oldest.min(created_at)),
-        );
+        if let Phase::Requested(request) = &mut row.phase {
+            request.newest.add(event);
+        }
     }
 
-    /// Whether an event is older than what is owed, and not brought live.
-    pub(super) fn precedes_floor(&self, sub: Sub, created_at: UnixTime) -> bool {
+    /// A live frame brought an event that could not be kept: what may hold more of them is read.
+    pub(super) fn could_not_keep(
+        &mut self,
+        sub: Sub,
+        relay_time: Option<UnixTime>,
+        now: MonoTime,
+        limits: &Limits,
+    ) {
+        let Some(row) = self.rows.get_mut(&sub) else {
+            return;
+        };
+        if let Phase::Requested(request) = &mut row.phase {
+            request.has_failed = true;
+            return;
+        }
+        let reach = relay_time.map(|relay_time| relay_time.before(limits.drift));
+        let from = reach.or_else(|| row.base(limits));
+        let mut window = Window::from(from.unwrap_or_default());
+        window.ends_at_known = from.is_none();
+        window.is_known = true;
+        row.loss.open(window, now);
+    }
+
+    /// Whether an event that a live frame brought is older than what is owed.
+    pub(super) fn precedes_floor(&self, sub: Sub, dated: UnixTime) -> bool {
         let Some(row) = self.rows.get(&sub) else {
             return false;
         };
-        let first_read = !row.was_read && matches!(row.phase, Phase::Requested(_));
-        first_read && row.floor.date().is_none_or(|floor| created_at < floor)
+        let is_history = row.is_first && matches!(row.phase, Phase::Requested(_));
+        is_history && row.floor.date().is_none_or(|floor| dated < floor)
     }
 
-    /// The history of a request has ended. Nothing when it had ended before.
-    pub(super) fn confirmed(&mut self, sub: Sub, limits: &Limits) -> Option<History> {
-        let row = self.rows.get_mut(&sub)?;
-        let Phase::Requested(request) = &row.phase else {
-            return None;
-        };
-        let begun = request.begun;
-        let cut = row.cut(request, limits);
-        let n = request.n;
-        row.phase = Phase::Live { n };
-        row.received = begun
-            .map(|begun| begun.before(limits.drift))
-            .or(row.received);
-        row.was_read = true;
-        row.confirmations = 0;
-        row.questioned = false;
-        row.ladder.reset();
+    /// Whether an event that a page brought is older than what is owed.
+    pub(super) fn page_precedes_floor(&self, sub: Sub, dated: UnixTime) -> bool {
+        let row = self.rows.get(&sub).filter(|row| row.is_first);
+        row.and_then(|row| row.floor.date())
+            .is_some_and(|floor| dated < floor)
+    }
+
+    /// The history of a request has ended. False when it had ended before.
+    pub(super) fn confirmed(&mut self, sub: Sub, limits: &Limits, now: MonoTime) -> bool {
         self.expiries = 0;
-        Some(cut.unwrap_or(History::Whole))
+        let row = self.rows.get_mut(&sub);
+        row.is_some_and(|row| row.become_live(true, limits, now))
     }
 
     /// The relay ended or refused the current request.
@@ -320,40 +323,21 @@ impl Subs {
         }
     }
 
-    /// How many requests have neither EOSE nor CLOSED.
+    /// How many requests have neither EOSE nor CLOSED, those given up apart.
     pub(super) fn unanswered(&self) -> usize {
-        self.rows
-            .values()
-            .filter(|row| matches!(row.phase, Phase::Requested(_)))
-            .count()
-    }
-
-    /// A CLOSE that is due.
-    pub(super) fn stray(&mut self, now: &mut Now) -> Option<SubName> {
-        if let Some((n, name)) = self.closing.pop_front() {
-            self.stray_at(n, name.clone()).closed = Some(now.time());
-            return Some(name);
-        }
-        for stray in self.strays.values_mut().filter(|stray| stray.due) {
-            let open = stray
-                .closed
-                .is_none_or(|at| now.reached(at.after(STRAY_WAIT), Why::Resubscribe));
-            if open {
-                stray.due = false;
-                stray.closed = Some(now.time());
-                return Some(stray.name.clone());
-            }
-        }
-        None
+        let is_awaited =
+            |row: &&Row| matches!(&row.phase, Phase::Requested(request) if !request.is_overdue);
+        self.rows.values().filter(is_awaited).count()
     }
 
     /// The next subscription to be asked for, membership first. One that was asked for in vain
     /// waits behind the others, or a few that are never answered would keep them out.
     pub(super) fn next(&self, now: &mut Now) -> Option<Sub> {
-        let due = self.rows.iter().filter(|(_, row)| match row.phase {
+        let due = self.rows.iter().filter(|(_, row)| match &row.phase {
             Phase::Wanted => true,
-            Phase::Waiting { until } => now.reached(until, Why::Resubscribe),
-            Phase::Requested(_) | Phase::Live { .. } | Phase::Refused => false,
+            Phase::Requested(request) => request.is_overdue,
+            Phase::Waiting { until } => now.reached(*until, Why::Resubscribe),
+            Phase::Live { .. } | Phase::Refused => false,
         });
         due.min_by_key(|(sub, row)| (row.confirmations, **sub))
             .map(|(sub, _)| *sub)
@@ -366,49 +350,71 @@ impl Subs {
         me: PubKey,
         limits: &Limits,
         sending: &Sending,
-    ) -> Option<(SubName, Filter)> {
+    ) -> Option<Asked> {
         let row = self.rows.get_mut(&sub)?;
-        let n = self.next;
-        self.next = self.next.saturating_add(1);
-        let relay_time = sending.relay_time;
+        let former = row.phase.name(sub);
+        let n = self.names.take();
         row.floor = row.floor.dated(sending);
-        let floor = row.floor.date();
-        let since = row
-            .received
-            .or_else(|| floor.map(|floor| floor.before(limits.drift)));
-        let filter = row.filter(sub, me, relay_time.and(since), Some(limits.page));
+        let filter = row.live_filter(sub, me, sending.relay_time, limits);
         row.phase = Phase::Requested(Box::new(Request {
             n,
             write: sending.write,
             stamp: sending.stamp,
             written: None,
-            begun: relay_time,
-            brought: 0,
-            overlaps: false,
-            oldest: None,
+            begun: sending.relay_time,
+            newest: Newest::new(limits.live_page as usize),
+            has_failed: false,
+            is_overdue: false,
             filter: filter.clone(),
         }));
-        Some((name(sub, n), filter))
+        let name = name(sub, n);
+        Some(Asked {
+            former,
+            name,
+            filter,
+        })
     }
 
-    /// A request whose confirmation is overdue; it is asked anew. The second value says that the
-    /// relay does not listen to this socket.
-    pub(super) fn expired(&mut self, limits: &Limits, now: &mut Now) -> Option<(Sub, bool)> {
+    /// A request whose confirmation is overdue.
+    pub(super) fn expired(&mut self, limits: &Limits, now: &mut Now) -> Option<Expiry> {
         let (sub, row) = self
             .rows
             .iter_mut()
             .find(|(_, row)| row.is_overdue(limits, now))?;
-        let (sub, superseded) = (*sub, row.phase.name(*sub));
+        let sub = *sub;
+        let Phase::Requested(request) = &mut row.phase else {
+            return None;
+        };
+        if !request.newest.is_empty() {
+            self.expiries = 0;
+            row.become_live(false, limits, now.time());
+            return Some(Expiry::Live(sub));
+        }
+        request.is_overdue = true;
         row.confirmations = row.confirmations.saturating_add(1);
-        row.phase = Phase::Wanted;
         self.expiries = self.expiries.saturating_add(1);
-        self.supersede(superseded);
-        Some((sub, self.expiries >= EXPIRIES_MAX))
+        Some(if self.expiries >= EXPIRIES_MAX {
+            Expiry::Deaf(sub)
+        } else {
+            Expiry::Again(sub)
+        })
     }
+}
 
-    /// A request that is given up needs its CLOSE.
-    fn supersede(&mut self, name: Option<(u64, SubName)>) {
-        self.closing.extend(name);
+impl Row {
+    /// Ends the history of the request under way. False when there is none.
+    fn become_live(&mut self, has_ended: bool, limits: &Limits, now: MonoTime) -> bool {
+        let Phase::Requested(request) = &self.phase else {
+            return false;
+        };
+        let live = Phase::Live { n: request.n };
+        if let Phase::Requested(request) = core::mem::replace(&mut self.phase, live) {
+            self.end_read(&request, has_ended, limits, now);
+        }
+        self.confirmations = 0;
+        self.questioned = false;
+        self.ladder.reset();
+        true
     }
 }
 

@@ -30,7 +30,19 @@ struct Row {
     event: Event,
     /// Whether it is owed: what is not is remembered as seen, and not delivered.
     owed: bool,
+    source: Source,
     phase: Phase,
+}
+
+/// What brought an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// A live subscription.
+    Live,
+    /// The attempt to recover with this number.
+    Attempt(u64),
+    /// A comparison of what is stored with what was delivered.
+    Audit,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +59,7 @@ pub(super) struct Checked {
     pub(super) sub: Sub,
     pub(super) event: Event,
     pub(super) owed: bool,
+    pub(super) source: Source,
     pub(super) verdict: Verdict,
 }
 
@@ -59,9 +72,7 @@ pub(super) enum Verdict {
 
 /// There was no room for an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Full {
-    pub(super) created_at: UnixTime,
-}
+pub(super) struct Full;
 
 impl Pending {
     /// Whether a copy of an event awaits its verdict.
@@ -86,27 +97,36 @@ impl Pending {
         &mut self,
         sub: Sub,
         event: Event,
-        owed: bool,
+        (owed, source): (bool, Source),
         limits: &Limits,
     ) -> Result<(), Full> {
-        let bytes = self.bytes.saturating_add(event.raw().len());
-        let bytes_max = usize::try_from(limits.verify_bytes_max).unwrap_or(usize::MAX);
-        if self.len >= limits.verify_max as usize || bytes > bytes_max {
-            return Err(Full {
-                created_at: event.created_at(),
-            });
+        if !self.has_room(&event, limits) {
+            return Err(Full);
         }
         let copies = self.copies.entry(event.id()).or_default();
         *copies = copies.saturating_add(1);
         self.len = self.len.saturating_add(1);
-        self.bytes = bytes;
+        self.bytes = self.bytes.saturating_add(event.raw().len());
         self.unasked = self.unasked.saturating_add(1);
         self.lanes.entry(sub).or_default().push_back(Row {
             event,
             owed,
+            source,
             phase: Phase::Waiting,
         });
         Ok(())
+    }
+
+    pub(super) fn has_room(&self, event: &Event, limits: &Limits) -> bool {
+        let bytes = self.bytes.saturating_add(event.raw().len());
+        let bytes_max = usize::try_from(limits.verify_bytes_max).unwrap_or(usize::MAX);
+        self.len < limits.verify_max as usize && bytes <= bytes_max
+    }
+
+    /// The oldest date, and how many there are, among what is owed of a subscription.
+    pub(super) fn owed(&self, sub: Sub) -> impl Iterator<Item = UnixTime> {
+        let rows = self.lanes.get(&sub).into_iter().flatten();
+        rows.filter(|row| row.owed).map(|row| row.event.created_at())
     }
 
     pub(super) const fn len(&self) -> usize {
@@ -178,6 +198,7 @@ impl Pending {
             sub,
             event: row.event,
             owed: row.owed,
+            source: row.source,
             verdict,
         })
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use buzz_proto::config::Consumer;
 use buzz_proto::ids::{ChannelId, ConnId, EventId, Ticket, WriteId};
 use buzz_proto::note::{LinkNote, Note};
-use buzz_proto::relay::{Action, Channels, CloseCause, Command, Config, HttpAnswer, Input, Relay};
+use buzz_proto::relay::{Action, BrokeCause, Channels, CloseCause, Command, Config, HttpAnswer, Input, Relay};
 use buzz_proto::seed::Seed;
 use buzz_proto::time::MonoTime;
 use buzz_proto::wire::Event;
@@ -142,7 +142,19 @@ impl Script<Relay> {
             self.fail("the link is not live");
         };
         orders.remove(live);
+        let inform = orders.iter().find_map(|(_, action)| match action {
+            Action::Inform { ticket } => Some(*ticket),
+            _ => None,
+        });
+        orders.retain(|(_, action)| !matches!(action, Action::Inform { .. }));
         self.put_back(orders);
+        if let Some(ticket) = inform {
+            // The relay tells nothing of itself.
+            self.input(Input::Broke {
+                ticket,
+                cause: BrokeCause::Connection,
+            });
+        }
         self
     }
 

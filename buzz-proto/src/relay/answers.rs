@@ -1,0 +1,198 @@
+//! What this agent has said before its start.
+//!
+//! A life that was cut short may have answered what its last record does not show. Before anything
+//! is asked for, the agent's own messages since the oldest record are read once: what they answer
+//! has its outcome.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use smallvec::smallvec;
+
+use super::page::{Page, Via};
+use super::{Action, Relay};
+use crate::ids::{ConnId, EventId};
+use crate::note::Note;
+use crate::quotas::Quotas;
+use crate::time::{MonoTime, Now, UnixTime, Why};
+use crate::wire::Filter;
+
+/// A message of a channel (a kind of the Buzz relay), as this agent answers.
+const MESSAGE: u32 = 9;
+const PAGES_MAX: u32 = 20;
+/// From being live to the end of the reading; then the start goes on without it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Clone, Debug)]
+pub(super) enum Answers {
+    /// There is nothing to look for, or it was found.
+    Known(BTreeSet<EventId>),
+    Unknown {
+        since: UnixTime,
+        found: BTreeSet<EventId>,
+        position: Option<UnixTime>,
+        pages: u32,
+        begun: Option<MonoTime>,
+        page: Option<alloc::boxed::Box<Page>>,
+    },
+}
+
+impl Answers {
+    /// Nothing is looked for.
+    pub(super) const fn none() -> Self {
+        Self::Known(BTreeSet::new())
+    }
+
+    /// Looks for answers from this second on.
+    pub(super) const fn since(since: UnixTime) -> Self {
+        Self::Unknown {
+            since,
+            found: BTreeSet::new(),
+            position: None,
+            pages: 0,
+            begun: None,
+            page: None,
+        }
+    }
+
+    pub(super) const fn are_known(&self) -> bool {
+        matches!(self, Self::Known(_))
+    }
+
+    /// Whether an event was answered before the start.
+    pub(super) fn contains(&self, id: EventId) -> bool {
+        match self {
+            Self::Known(found) => found.contains(&id),
+            Self::Unknown { .. } => false,
+        }
+    }
+
+    /// The page under way, if it is the one wanted.
+    pub(super) fn page_if(&mut self, is_wanted: impl Fn(&Page) -> bool) -> Option<&mut Page> {
+        match self {
+            Self::Unknown { page, .. } => page.as_deref_mut().filter(|page| is_wanted(page)),
+            Self::Known(_) => None,
+        }
+    }
+
+    /// The socket is over: what was asked over it is asked anew.
+    pub(super) fn reset(&mut self) {
+        if let Self::Unknown { page, .. } = self
+            && page.as_ref().is_some_and(|page| page.call().is_none())
+        {
+            *page = None;
+        }
+    }
+
+    /// The page under way has ended.
+    pub(super) fn page_ended(&mut self) {
+        let Self::Unknown {
+            found,
+            position,
+            pages,
+            page,
+            ..
+        } = self
+        else {
+            return;
+        };
+        let Some(read) = page.take() else { return };
+        found.extend(
+            read.events()
+                .iter()
+                .filter_map(|event| event.thread().parent),
+        );
+        *pages = pages.saturating_add(1);
+        let end = read.end().map(|(dated, _)| dated);
+        let is_further = end.is_some() && end != *position && *pages < PAGES_MAX;
+        if is_further {
+            *position = end;
+        } else {
+            *self = Self::Known(core::mem::take(found));
+        }
+    }
+
+    /// The page under way has failed: it is asked again, while there is time.
+    pub(super) fn page_broke(&mut self) {
+        if let Self::Unknown { page, .. } = self {
+            *page = None;
+        }
+    }
+}
+
+impl Relay {
+    /// Reads what this agent has said. True when anything moved.
+    pub(super) fn look_for_answers(
+        &mut self,
+        conn: Option<ConnId>,
+        now: &mut Now,
+        quotas: &mut Quotas,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        let limits = &self.config.limits;
+        let Answers::Unknown {
+            since,
+            position,
+            begun,
+            page,
+            ..
+        } = &mut self.answers
+        else {
+            return false;
+        };
+        let Some(conn) = conn else { return false };
+        let begun = *begun.get_or_insert(now.time());
+        let is_late = now.reached(begun.after(PATIENCE), Why::Answer);
+        let is_silent = page.as_ref().is_some_and(|page| page.is_silent(limits, now));
+        if is_late || is_silent {
+            let page = page.take();
+            return self.stop_looking(is_late, page.map(|page| page.via), now, quotas, out);
+        }
+        if page.is_some() {
+            return false;
+        }
+        let filter = Filter {
+            authors: [self.me].into(),
+            kinds: smallvec![MESSAGE],
+            since: Some(*since),
+            until: *position,
+            limit: Some(limits.page),
+            ..Filter::default()
+        };
+        let by_http = self.route.is_open();
+        let Some(via) = self.start_read(conn, by_http, &filter, now, quotas, out) else {
+            return false;
+        };
+        if let Answers::Unknown { page, .. } = &mut self.answers {
+            *page = Some(alloc::boxed::Box::new(Page::new(via, filter)));
+        }
+        true
+    }
+
+    /// Gives up a read that takes too long, and all of them once the time for them is over.
+    fn stop_looking(
+        &mut self,
+        is_late: bool,
+        via: Option<Via>,
+        now: &Now,
+        quotas: &mut Quotas,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        match via {
+            Some(Via::Http(call)) => {
+                call.broke(quotas, now.time());
+                self.route.learn(None);
+                let ticket = call.ticket;
+                out.push(Action::Abort { ticket });
+            }
+            Some(via @ Via::Socket { .. }) => self.give_up(via, quotas, out),
+            None => {}
+        }
+        if is_late {
+            self.answers = Answers::none();
+            out.push(Action::Note(Note::AnswersUnread));
+        }
+        true
+    }
+}

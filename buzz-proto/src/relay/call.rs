@@ -1,0 +1,102 @@
+//! One `POST /query` of the relay part, and whether the relay has that route.
+
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+
+use super::{HttpAnswer, Limits};
+use crate::gate::Generation;
+use crate::ids::Ticket;
+use crate::publish::settle;
+use crate::quotas::Quotas;
+use crate::time::{MonoTime, Now, UnixTime, Why};
+use crate::wire::{self, Event};
+
+/// A relay that fails to answer so often in a row is taken to have no such route.
+const FAILURES_MAX: u32 = 3;
+
+/// A call under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call {
+    pub(super) ticket: Ticket,
+    since: MonoTime,
+    sent: Generation,
+}
+
+impl Call {
+    /// Takes what a call needs of the quota.
+    pub(super) fn start(quotas: &mut Quotas, tickets: &mut Ticket, now: &mut Now) -> Option<Self> {
+        let sent = quotas.http.start(now)?;
+        Some(Self {
+            ticket: tickets.take(),
+            since: now.time(),
+            sent,
+        })
+    }
+
+    /// Whether it took too long.
+    pub(super) fn is_overdue(&self, limits: &Limits, now: &mut Now) -> bool {
+        now.reached(self.since.after(limits.answer), Why::Answer)
+    }
+
+    /// It has no answer.
+    pub(super) fn broke(self, quotas: &mut Quotas, now: MonoTime) {
+        quotas.http.fail(None, self.sent, now);
+    }
+
+    /// It is given up without knowledge of its answer.
+    pub(super) fn abandon(self, quotas: &mut Quotas) {
+        quotas.http.abandon(self.sent);
+    }
+
+    /// It was answered. Gives the events of a good answer.
+    pub(super) fn answered(
+        self,
+        answer: &HttpAnswer,
+        wall: Option<UnixTime>,
+        limits: &Limits,
+        quotas: &mut Quotas,
+        now: MonoTime,
+    ) -> Option<Vec<Event>> {
+        let reason = wire::body_reason(&answer.body);
+        if settle::is_relay_failure(answer.status, &reason) {
+            let hint = settle::hint(answer, &reason, wall).map(|hint| hint.wait);
+            quotas.http.fail(hint, self.sent, now);
+        } else {
+            quotas.http.succeed(self.sent);
+        }
+        (answer.status == 200)
+            .then(|| read_events(&answer.body, limits))
+            .flatten()
+    }
+}
+
+/// The events of an answer in which nothing is malformed.
+fn read_events(body: &Bytes, limits: &Limits) -> Option<Vec<Event>> {
+    let bytes_max = usize::try_from(limits.frame_bytes_max).unwrap_or(usize::MAX);
+    let answer = wire::decode_events(body, bytes_max).ok()?;
+    (answer.malformed == 0).then_some(answer.events)
+}
+
+/// Whether `/query` can be used on this connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Route {
+    failures: u32,
+}
+
+impl Route {
+    pub(super) const fn is_open(self) -> bool {
+        self.failures < FAILURES_MAX
+    }
+
+    /// Learns from the status of an answer, or from there being none.
+    pub(super) const fn learn(&mut self, status: Option<u16>) {
+        self.failures = match status {
+            Some(200) => 0,
+            // The limiter says nothing of the route.
+            Some(429) => self.failures,
+            Some(403 | 404 | 405 | 426) => FAILURES_MAX,
+            Some(_) | None => self.failures.saturating_add(1),
+        };
+    }
+}

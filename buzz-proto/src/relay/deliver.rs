@@ -1,0 +1,191 @@
+//! Handing over: what a verdict makes of an event, and what finds no room.
+
+use alloc::vec::Vec;
+
+use super::ledger::{Disposed, HandedBack};
+use super::loss::Lost;
+use super::verify::{Checked, Source, Verdict};
+use super::{Action, DELIVERIES_PER_ROUND, Disposal, Relay, Sub, stale};
+use crate::dedup::Inserted;
+use crate::ids::EventId;
+use crate::note::{GapWhy, Note, RefusedWhy, StaleWhat};
+use crate::time::{MonoTime, Now, UnixTime};
+use crate::wire::{Event, OwnerCommand};
+
+/// Kinds that a relay hands on and does not store (NIP-01).
+const EPHEMERAL: core::ops::Range<u32> = 20_000..30_000;
+
+impl Relay {
+    /// Has events verified, and hands over what has been.
+    pub(super) fn deliver(&mut self, now: &mut Now, out: &mut Vec<Action>) -> bool {
+        let mut moved = self.pending.ask(&mut self.tickets, now.time(), out);
+        for _ in 0..DELIVERIES_PER_ROUND {
+            let limits = &self.config.limits;
+            let Some(checked) = self.pending.next(limits, now) else {
+                break;
+            };
+            moved = true;
+            let source = checked.source;
+            let found_room = self.hand_over(checked, now.time(), out);
+            self.recovery.handed(source, found_room);
+            self.ledger.touch();
+        }
+        moved
+    }
+
+    /// False when the event is lost for now.
+    fn hand_over(&mut self, checked: Checked, now: MonoTime, out: &mut Vec<Action>) -> bool {
+        let (sub, source, owed) = (checked.sub, checked.source, checked.owed);
+        let event = checked.event;
+        let (id, dated) = (event.id(), event.created_at());
+        match checked.verdict {
+            Verdict::Genuine => {}
+            Verdict::Forged => {
+                let why = RefusedWhy::NotGenuine;
+                out.push(Action::Note(Note::Refused { event: id, why }));
+                return true;
+            }
+            Verdict::Unanswered => {
+                let is_lost = owed && self.is_missing(id);
+                if is_lost {
+                    let refused = self.refusals(sub, id).saturating_add(1);
+                    self.put_off(sub, &event, refused, now, out);
+                }
+                return !is_lost;
+            }
+        }
+        if !self.subs.contains(sub) || self.seen.insert(id) == Inserted::Already {
+            return true;
+        }
+        if !owed || self.was_answered(sub, id) {
+            self.settle(sub, id);
+            self.ledger.settle(sub, id, dated, out);
+            return true;
+        }
+        if sub == Sub::Membership {
+            self.settle(sub, id);
+            self.changes.extend(self.roster.noticed(&event));
+            return true;
+        }
+        // A command takes no place in a queue: who may give one, the scheduler decides.
+        let is_command = || OwnerCommand::of(&event).is_some();
+        let is_crowded = self.ledger.is_crowded(self.room.untaken());
+        if !is_crowded && self.room.take(sub, event.raw().len(), is_command) {
+            self.hand(sub, event, out);
+            return true;
+        }
+        self.seen.remove(&id);
+        let mut refused = self.refusals(sub, id);
+        if matches!(source, Source::Attempt(_)) {
+            refused = refused.saturating_add(1);
+        }
+        self.put_off(sub, &event, refused, now, out);
+        false
+    }
+
+    fn hand(&mut self, sub: Sub, event: Event, out: &mut Vec<Action>) {
+        let (id, dated) = (event.id(), event.created_at());
+        let refused = self.refusals(sub, id);
+        self.settle(sub, id);
+        if let Some(row) = self.subs.get_mut(sub) {
+            row.known = row.known.max(Some(dated));
+        }
+        let lives = self.ledger.hand_over(sub, id, dated, refused);
+        out.push(Action::Deliver { sub, event, lives });
+    }
+
+    /// Whether an earlier life answered an event.
+    fn was_answered(&self, sub: Sub, id: EventId) -> bool {
+        let target = self.ledger.earlier_target(sub, id);
+        self.answers.contains(id) || target.is_some_and(|target| self.answers.contains(target))
+    }
+
+    /// An event is not owed any more, if it was lost.
+    fn settle(&mut self, sub: Sub, id: EventId) {
+        let Some(row) = self.subs.get_mut(sub) else {
+            return;
+        };
+        if row.loss.take(id).is_some() {
+            row.loss.recovered = row.loss.recovered.saturating_add(1);
+            self.recovery.shrunk(sub);
+        }
+    }
+
+    /// How often a lost event was read again in vain.
+    fn refusals(&self, sub: Sub, id: EventId) -> u32 {
+        let row = self.subs.get(sub);
+        row.and_then(|row| row.loss.get(id))
+            .map_or(0, |lost| lost.refused)
+    }
+
+    fn put_off(
+        &mut self,
+        sub: Sub,
+        event: &Event,
+        refused: u32,
+        now: MonoTime,
+        out: &mut Vec<Action>,
+    ) {
+        let dated = event.created_at();
+        if EPHEMERAL.contains(&event.kind()) {
+            out.push(Action::Note(Note::Gap {
+                sub,
+                count: Some(1),
+                from: dated,
+                to: dated,
+                why: GapWhy::NoRoom,
+            }));
+            return;
+        }
+        self.owe(sub, event.id(), (dated, refused), now, out);
+    }
+
+    fn owe(
+        &mut self,
+        sub: Sub,
+        id: EventId,
+        (dated, refused): (UnixTime, u32),
+        now: MonoTime,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(row) = self.subs.get_mut(sub) else {
+            return;
+        };
+        let lost = Lost {
+            dated,
+            refused,
+            at: now,
+        };
+        if row.loss.lose(id, lost) {
+            let (count, from) = (1, dated);
+            out.push(Action::Note(Note::Behind { sub, count, from }));
+        }
+    }
+
+    /// Whether nothing is known of an event, and no copy of it awaits its verdict.
+    pub(super) fn is_missing(&self, id: EventId) -> bool {
+        !self.seen.contains(&id) && !self.pending.contains(id)
+    }
+
+    /// The consumer says what became of an event. What it hands back is a loss like any other.
+    pub(super) fn disposed(
+        &mut self,
+        event: EventId,
+        how: Disposal,
+        now: MonoTime,
+        out: &mut Vec<Action>,
+    ) {
+        match self.ledger.disposed(event, how, out) {
+            Disposed::Settled => {}
+            Disposed::Unknown => out.push(stale(StaleWhat::Event)),
+            Disposed::HandedBack(HandedBack {
+                sub,
+                dated,
+                refused,
+            }) => {
+                self.seen.remove(&event);
+                self.owe(sub, event, (dated, refused), now, out);
+            }
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! What a subscription owes: events that are known by their id, and windows of its history in
+//! which nobody knows what there is.
+//!
+//! Nothing of it is forgotten because a request was written or answered: an id goes when its event
+//! is handed over or the relay is believed not to have it, a window when it was read to its end.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::Sub;
+use crate::backoff::Ladder;
+use crate::ids::EventId;
+use crate::note::{GapWhy, Note};
+use crate::time::{MonoTime, Now, UnixTime, Why};
+
+/// Events known by id; more are a window.
+pub(super) const LOST_MAX: usize = 1024;
+/// A window that is read, and one that takes in all else.
+const WINDOWS_MAX: usize = 2;
+/// After a read that recovered nothing, and after an event that was refused again.
+const WAIT: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
+/// A read that brings nothing where something is known to be is repeated after this: a relay whose
+/// database has just failed answers so.
+const DOUBT: Duration = Duration::from_secs(20);
+
+#[derive(Clone, Debug)]
+pub(super) struct Loss {
+    ids: BTreeMap<EventId, Lost>,
+    by_date: BTreeSet<(UnixTime, EventId)>,
+    windows: VecDeque<Window>,
+    /// Since when it has waited, without any progress.
+    since: Option<MonoTime>,
+    /// Whether it was told that it has waited for long.
+    pub(super) is_lagging: bool,
+    /// Reads of ids in a row that brought nothing.
+    pub(super) doubts: Doubts,
+    ladder: Ladder,
+    not_before: Option<MonoTime>,
+    /// The number of its last attempt; nothing was attempted before the first.
+    pub(super) attempted: u64,
+    /// Events delivered late since it began.
+    pub(super) recovered: u64,
+    /// What the relay does not have any more, not told yet.
+    gone: Option<Gone>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Gone {
+    count: u64,
+    from: UnixTime,
+    to: UnixTime,
+}
+
+/// An event that was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lost {
+    pub(super) dated: UnixTime,
+    /// How often it was read again in vain.
+    pub(super) refused: u32,
+    /// When it was lost last.
+    pub(super) at: MonoTime,
+}
+
+/// A span of history that may hold events that were not delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Window {
+    /// Its oldest second.
+    pub(super) from: UnixTime,
+    /// How far it has been read, from its newest second down; nothing before the first page.
+    pub(super) position: Option<UnixTime>,
+    /// Of the second `position`, what comes up to this id was read.
+    pub(super) after: Option<EventId>,
+    /// Whether the relay said that it dropped frames.
+    pub(super) by_signal: bool,
+    /// Whether it was opened by a new connection: such a one waits for no cool-down.
+    pub(super) by_connection: bool,
+    /// Whether something is known to be in it.
+    pub(super) is_known: bool,
+    /// Whether a known event ends it, because no date does.
+    pub(super) ends_at_known: bool,
+    /// Pages in a row that did not come to their end: each halves the next.
+    pub(super) halvings: u32,
+    pub(super) doubts: Doubts,
+}
+
+/// Empty answers in a row where there should be events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Doubts {
+    count: u32,
+    at: Option<MonoTime>,
+}
+
+impl Doubts {
+    /// One more empty answer.
+    pub(super) const fn add(&mut self, now: MonoTime) {
+        self.count = self.count.saturating_add(1);
+        self.at = Some(now);
+    }
+
+    pub(super) const fn count(self) -> u32 {
+        self.count
+    }
+
+    fn is_over(self, now: &mut Now) -> bool {
+        self.at
+            .is_none_or(|at| now.reached(at.after(DOUBT), Why::Recovery))
+    }
+}
+
+impl Window {
+    /// A window from a second on, to the present.
+    pub(super) const fn from(from: UnixTime) -> Self {
+        Self {
+            from,
+            position: None,
+            after: None,
+            by_signal: false,
+            by_connection: false,
+            is_known: false,
+            ends_at_known: false,
+            halvings: 0,
+            doubts: Doubts { count: 0, at: None },
+        }
+    }
+
+    /// Whether all of it was read.
+    pub(super) fn is_read(&self) -> bool {
+        self.position.is_some_and(|position| position < self.from)
+    }
+
+    /// Takes in another: what was read of either counts as not read where the other reaches.
+    fn join(&mut self, other: Self) {
+        self.from = self.from.min(other.from);
+        self.position = match (self.position, other.position) {
+            (Some(one), Some(two)) => Some(one.max(two)),
+            (None, _) | (_, None) => None,
+        };
+        self.after = None;
+        self.by_signal |= other.by_signal;
+        self.by_connection |= other.by_connection;
+        self.is_known |= other.is_known;
+        self.ends_at_known &= other.ends_at_known;
+    }
+}
+
+impl Loss {
+    pub(super) fn new() -> Self {
+        Self {
+            ids: BTreeMap::new(),
+            by_date: BTreeSet::new(),
+            windows: VecDeque::new(),
+            since: None,
+            is_lagging: false,
+            doubts: Doubts::default(),
+            ladder: Ladder::new(WAIT.0, WAIT.1),
+            not_before: None,
+            attempted: 0,
+            recovered: 0,
+            gone: None,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ids.is_empty() && self.windows.is_empty()
+    }
+
+    /// How many events are known by id.
+    pub(super) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// The oldest second that something is owed of.
+    pub(super) fn oldest(&self) -> Option<UnixTime> {
+        let id = self.by_date.first().map(|(dated, _)| *dated);
+        let window = self.windows.iter().map(|window| window.from).min();
+        id.into_iter().chain(window).min()
+    }
+
+    /// The newest date of the events known by id.
+    pub(super) fn newest(&self) -> Option<UnixTime> {
+        self.by_date.last().map(|(dated, _)| *dated)
+    }
+
+    pub(super) fn get(&self, id: EventId) -> Option<Lost> {
+        self.ids.get(&id).copied()
+    }
+
+    /// Records an event. Whether it is the first thing that is owed.
+    pub(super) fn lose(&mut self, id: EventId, lost: Lost) -> bool {
+        let is_first = self.is_empty();
+        self.since.get_or_insert(lost.at);
+        if self.ids.len() >= LOST_MAX && !self.ids.contains_key(&id) {
+            let mut window = Window::from(lost.dated);
+            window.position = Some(lost.dated);
+            window.is_known = true;
+            self.open(window, lost.at);
+            return is_first;
+        }
+        if let Some(former) = self.ids.insert(id, lost) {
+            self.by_date.remove(&(former.dated, id));
+        }
+        self.by_date.insert((lost.dated, id));
+        is_first
+    }
+
+    /// An event was handed over, or is believed gone.
+    pub(super) fn take(&mut self, id: EventId) -> Option<Lost> {
+        let lost = self.ids.remove(&id)?;
+        self.by_date.remove(&(lost.dated, id));
+        self.is_settled();
+        Some(lost)
+    }
+
+    /// The relay is believed not to have an event any more. Whether it was owed.
+    pub(super) fn is_gone(&mut self, id: EventId) -> bool {
+        let Some(Lost { dated, .. }) = self.take(id) else {
+            return false;
+        };
+        let gone = self.gone.get_or_insert(Gone {
+            count: 0,
+            from: dated,
+            to: dated,
+        });
+        gone.count = gone.count.saturating_add(1);
+        gone.from = gone.from.min(dated);
+        gone.to = gone.to.max(dated);
+        true
+    }
+
+    /// What the relay does not have, told as one once no other id is owed.
+    pub(super) fn take_gap(&mut self, sub: Sub) -> Option<Note> {
+        if !self.ids.is_empty() {
+            return None;
+        }
+        let Gone { count, from, to } = self.gone.take()?;
+        let (count, why) = (Some(count), GapWhy::NotStored);
+        Some(Note::Gap {
+            sub,
+            count,
+            from,
+            to,
+            why,
+        })
+    }
+
+    /// Records a window. The one that is being read stays as it is.
+    pub(super) fn open(&mut self, window: Window, now: MonoTime) {
+        self.since.get_or_insert(now);
+        if self.windows.len() < WINDOWS_MAX {
+            self.windows.push_back(window);
+        } else if let Some(last) = self.windows.back_mut() {
+            last.join(window);
+        }
+    }
+
+    /// The window that is read.
+    pub(super) fn window(&self) -> Option<&Window> {
+        self.windows.front()
+    }
+
+    pub(super) fn window_mut(&mut self) -> Option<&mut Window> {
+        self.windows.front_mut()
+    }
+
+    /// The window that is read was read to its end.
+    pub(super) fn close_window(&mut self) {
+        self.windows.pop_front();
+        self.is_settled();
+    }
+
+    pub(super) fn has_windows(&self) -> bool {
+        !self.windows.is_empty()
+    }
+
+    pub(super) fn has_signal_window(&self) -> bool {
+        self.windows.iter().any(|window| window.by_signal)
+    }
+
+    /// Whether anything is owed, and what may be asked now: what was refused again, and what is
+    /// doubted, rests. The ids, oldest first, at most `count`.
+    pub(super) fn due_ids(&self, count: usize, now: &mut Now) -> Vec<(UnixTime, EventId)> {
+        if self.ids.is_empty() || !self.doubts.is_over(now) {
+            return Vec::new();
+        }
+        let due = self.by_date.iter().filter(|(_, id)| {
+            self.ids.get(id).is_some_and(|lost| {
+                lost.refused == 0 || now.reached(lost.at.after(rest(lost.refused)), Why::Recovery)
+            })
+        });
+        due.take(count).copied().collect()
+    }
+
+    /// Whether a page of the window may be asked now: what it brings must find a place among the
+    /// ids.
+    pub(super) fn is_window_due(&self, limit: usize, now: &mut Now) -> bool {
+        let fits = self.ids.len().saturating_add(limit) <= LOST_MAX;
+        fits && self
+            .window()
+            .is_some_and(|window| window.doubts.is_over(now))
+    }
+
+    /// Whether its own pause is over.
+    pub(super) fn is_rested(&self, now: &mut Now) -> bool {
+        self.not_before
+            .is_none_or(|until| now.reached(until, Why::Recovery))
+    }
+
+    /// Whether it has waited for so long without progress.
+    pub(super) fn has_waited(&self, span: Duration, now: &mut Now) -> bool {
+        self.since
+            .is_some_and(|since| now.reached(since.after(span), Why::Recovery))
+    }
+
+    pub(super) fn waited(&self, now: MonoTime) -> Duration {
+        self.since
+            .map_or(Duration::ZERO, |since| now.saturating_since(since))
+    }
+
+    /// An attempt has ended.
+    pub(super) fn attempt_ended(&mut self, has_shrunk: bool, now: MonoTime) {
+        if has_shrunk {
+            self.ladder.reset();
+            self.not_before = None;
+            self.is_lagging = false;
+            self.since = (!self.is_empty()).then_some(now);
+        } else {
+            self.not_before = Some(now.after(self.ladder.climb()));
+        }
+    }
+
+    /// Forgets when it began to wait, once nothing is owed.
+    fn is_settled(&mut self) {
+        if self.is_empty() {
+            self.since = None;
+            self.is_lagging = false;
+            self.not_before = None;
+            self.ladder.reset();
+            self.doubts = Doubts::default();
+        }
+    }
+}
+
+/// How long an event that was refused so often is not asked for.
+fn rest(refused: u32) -> Duration {
+    let factor = 1_u32
+        .checked_shl(refused.saturating_sub(1))
+        .unwrap_or(u32::MAX);
+    WAIT.0.saturating_mul(factor).min(WAIT.1)
+}

@@ -160,7 +160,7 @@ impl Relay {
                 return;
             }
         }
-        if !self.subs.contains(sub) || self.seen.insert(id) == Inserted::Already || !owed {
+        if !self.subs.contains(sub) || !self.remember(id, sub, dated, out) || !owed {
             return;
         }
         if sub == Sub::Membership {
@@ -184,6 +184,19 @@ impl Relay {
             GapWhy::NoRoom
         };
         out.push(Action::Note(gap(why)));
+    }
+
+    /// Whether an event is new; it is not from now on.
+    fn remember(&mut self, id: EventId, sub: Sub, dated: UnixTime, out: &mut Vec<Action>) -> bool {
+        let cursor = |sub| self.subs.cursor(sub);
+        let Inserted::New { short } = self.seen.insert(id, sub, dated, cursor) else {
+            return false;
+        };
+        if let Some(dated) = short {
+            self.forgotten = self.forgotten.max(short);
+            out.push(Action::Note(Note::DedupShort { dated }));
+        }
+        true
     }
 
     /// Whether nothing is known of an event, and no copy of it awaits its verdict.

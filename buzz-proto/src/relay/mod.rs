@@ -56,7 +56,9 @@ pub struct Relay {
     auth: auth::Auth,
     subs: subs::Subs,
     pending: verify::Pending,
-    seen: Seen,
+    seen: Seen<Sub>,
+    /// The newest date of an id that was forgotten although it may come again.
+    forgotten: Option<UnixTime>,
     room: Room,
     outbound: outbound::Outbound,
     roster: roster::Roster,
@@ -164,6 +166,7 @@ impl Relay {
             subs: subs::Subs::new(limits),
             pending: verify::Pending::default(),
             seen: Seen::new(limits.seen_max as usize, seed.derive(2)),
+            forgotten: None,
             room,
             outbound: outbound::Outbound::default(),
             roster: roster::Roster::new(me, limits, seed.derive(3)),

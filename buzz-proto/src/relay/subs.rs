@@ -13,6 +13,7 @@ use core::time::Duration;
 use super::sub_row::{Floor, History, Phase, Request, Row, Sending, name};
 use super::{Interest, Limits, Sub};
 use crate::backoff::Ladder;
+use crate::dedup::Cursor;
 use crate::gate::Generation;
 use crate::ids::{PubKey, WriteId};
 use crate::time::{MonoTime, Now, UnixTime, Why};
@@ -80,6 +81,13 @@ impl Subs {
 
     pub(super) fn contains(&self, sub: Sub) -> bool {
         self.rows.contains_key(&sub)
+    }
+
+    /// From when on events of a subscription can come again.
+    pub(super) fn cursor(&self, sub: Sub) -> Cursor {
+        self.rows.get(&sub).map_or(Cursor::Gone, |row| {
+            row.received.map_or(Cursor::Unknown, Cursor::At)
+        })
     }
 
     pub(super) fn len(&self) -> usize {

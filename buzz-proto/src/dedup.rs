@@ -1,112 +1,250 @@
 //! A bounded memory of the events that were seen.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::hash::BuildHasher;
 
-use hashbrown::HashMap;
+use hashbrown::HashTable;
 
 use crate::ids::EventId;
 use crate::seed::Seed;
 use crate::sip::KeyedState;
+use crate::time::UnixTime;
 
-/// Ids remembered unless told otherwise. A full table holds 2 × 40 bytes per id, and up to twice
-/// that where a table was just doubled.
-pub const SEEN_MAX: usize = 262_144;
+/// A memory that must forget asks, per insertion and on average, about so many owners.
+const OWNERS_ASKED: usize = 16;
 
-/// The ids of events, the oldest forgotten first. Memory is taken as ids come.
+/// The ids of events, each with its date and the owner that it was seen for.
+///
+/// An id goes only to make room for a new one, one for one: first those that cannot come again,
+/// as they are dated before their owner's [`Cursor`]; then, and this is reported, the one with the
+/// oldest date. The new id itself never goes, however old: what has just come is likely to come
+/// once more, over the socket and with a history, and one that went at once would be handed over
+/// twice. A flood of old ids so pushes out itself and not what is newer.
 ///
 /// Ids are chosen by others, so the table is hashed with a key from the seed; it is asked for
 /// membership and never iterated, so its order decides nothing.
+///
+/// Memory is taken as ids come, and kept. A full one takes about 120 bytes per id where an owner
+/// is a channel's number: 262,144 ids take 31 MB.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct Seen<K> {
     capacity: usize,
-    /// The stamp each id was inserted with.
-    stamps: HashMap<EventId, u64, KeyedState>,
-    /// In order of insertion. An entry whose stamp is not that of its id was removed.
-    order: VecDeque<(u64, EventId)>,
-    next_stamp: u64,
+    keyed: KeyedState,
+    /// Slots by the hash of their id.
+    table: HashTable<u32>,
+    /// By slot. What a slot in `free` holds means nothing.
+    entries: Vec<Entry<K>>,
+    free: Vec<u32>,
+    /// What is remembered for each owner, oldest date first; no owner without any.
+    owned: BTreeMap<K, BTreeSet<(UnixTime, u32)>>,
+    /// The oldest date of each owner.
+    oldest: BTreeSet<(UnixTime, K)>,
+    /// Owners that were found with ids below their cursor, the next one last.
+    spare: Vec<K>,
+    /// Insertions into a full memory before all owners are asked again.
+    pause: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry<K> {
+    id: EventId,
+    owner: K,
+    dated: UnixTime,
+}
+
+/// From when on an owner's events can come again. A cursor that falls back brings ids that were
+/// forgotten under it, and nothing reports that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cursor {
+    /// That is not known: any may.
+    Unknown,
+    /// From this second on; none dated before it.
+    At(UnixTime),
+    /// The owner is gone: none, whatever its date.
+    Gone,
 }
 
 /// What an insertion found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
-    /// The id was not known; the one it pushed out is, from here on, not known either.
+    /// The id was not known.
     New {
-        /// The id that was forgotten to make room.
-        forgot: Option<EventId>,
+        /// The date of an id that had to be forgotten for it, and that may come again.
+        short: Option<UnixTime>,
     },
-    /// The id was known; nothing changed, its age neither.
+    /// The id was known; nothing changed, its owner and its date neither.
     Already,
 }
 
-impl Seen {
+impl Cursor {
+    /// Whether an event of this date cannot come again.
+    #[must_use]
+    pub fn is_past(self, dated: UnixTime) -> bool {
+        match self {
+            Self::Unknown => false,
+            Self::At(cursor) => dated < cursor,
+            Self::Gone => true,
+        }
+    }
+}
+
+impl<K: Copy + Ord> Seen<K> {
     /// Remembers nothing yet, and at most `capacity` ids, at least one.
     #[must_use]
     pub fn new(capacity: usize, seed: Seed) -> Self {
         Self {
-            capacity: capacity.max(1),
-            stamps: HashMap::with_hasher(KeyedState::new(seed)),
-            order: VecDeque::new(),
-            next_stamp: 0,
+            capacity: capacity.clamp(1, u32::MAX as usize),
+            keyed: KeyedState::new(seed),
+            table: HashTable::new(),
+            entries: Vec::new(),
+            free: Vec::new(),
+            owned: BTreeMap::new(),
+            oldest: BTreeSet::new(),
+            spare: Vec::new(),
+            pause: 0,
         }
     }
 
-    /// Remembers `id`, and forgets the oldest when there are too many.
-    pub fn insert(&mut self, id: EventId) -> Inserted {
+    /// Remembers `id`; when there are too many, another one is forgotten.
+    ///
+    /// With up to 15 owners, nothing that may come again goes while anything is left that cannot.
+    /// With `n` owners, which are asked for their `cursor` every `n / 16` insertions into a full
+    /// memory, a cursor that moves may be noticed that much later.
+    pub fn insert(
+        &mut self,
+        id: EventId,
+        owner: K,
+        dated: UnixTime,
+        cursor: impl Fn(K) -> Cursor,
+    ) -> Inserted {
         if self.contains(&id) {
             return Inserted::Already;
         }
-        let forgot = if self.stamps.len() >= self.capacity {
-            self.forget_oldest()
-        } else {
-            None
-        };
-        self.stamps.insert(id, self.next_stamp);
-        self.order.push_back((self.next_stamp, id));
-        self.next_stamp = self.next_stamp.wrapping_add(1);
-        Inserted::New { forgot }
+        let mut short = None;
+        if self.len() >= self.capacity {
+            short = self.make_room(cursor);
+        }
+        self.remember(Entry { id, owner, dated });
+        Inserted::New { short }
     }
 
     /// Whether `id` is remembered.
     #[must_use]
     pub fn contains(&self, id: &EventId) -> bool {
-        self.stamps.contains_key(id)
+        let hash = self.keyed.hash_one(id);
+        let found = self
+            .table
+            .find(hash, |slot| holds(&self.entries, *slot, id));
+        found.is_some()
     }
 
     /// Forgets `id`, so that it counts as new again. Whether it was remembered.
     pub fn remove(&mut self, id: &EventId) -> bool {
-        let removed = self.stamps.remove(id).is_some();
-        // Entries of removed ids are swept once they are the larger part, which costs each removal
-        // a constant on average and bounds the list at twice the capacity.
-        let entries_max = self.stamps.len().saturating_mul(2).saturating_add(64);
-        if self.order.len() > entries_max {
-            let stamps = &self.stamps;
-            self.order
-                .retain(|(stamp, id)| stamps.get(id) == Some(stamp));
+        let hash = self.keyed.hash_one(id);
+        let holds = |slot: &u32| holds(&self.entries, *slot, id);
+        let Ok(found) = self.table.find_entry(hash, holds) else {
+            return false;
+        };
+        let (slot, _) = found.remove();
+        self.free.push(slot);
+        if let Some(Entry { owner, dated, .. }) = entry_at(&self.entries, slot) {
+            self.reorder(owner, |owned| owned.remove(&(dated, slot)));
         }
-        removed
+        true
     }
 
     /// How many ids are remembered.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.stamps.len()
+        self.table.len()
     }
 
     /// Whether none is.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.stamps.is_empty()
+        self.table.is_empty()
     }
 
-    fn forget_oldest(&mut self) -> Option<EventId> {
-        while let Some((stamp, id)) = self.order.pop_front() {
-            if self.stamps.get(&id) == Some(&stamp) {
-                self.stamps.remove(&id);
-                return Some(id);
-            }
-        }
-        None
+    /// Forgets one id; returns its date when it may come again.
+    fn make_room(&mut self, cursor: impl Fn(K) -> Cursor) -> Option<UnixTime> {
+        self.find_spare(&cursor);
+        let owner = match self.spare.last() {
+            Some(owner) => *owner,
+            None => self.oldest.first()?.1,
+        };
+        let (dated, slot) = *self.owned.get(&owner)?.first()?;
+        let id = entry_at(&self.entries, slot)?.id;
+        self.remove(&id);
+        (!cursor(owner).is_past(dated)).then_some(dated)
     }
+
+    /// Lets go of owners that have nothing to spare any more; when none is left, asks all of them,
+    /// unless that was just done.
+    fn find_spare(&mut self, cursor: impl Fn(K) -> Cursor) {
+        let rested = self.pause == 0;
+        self.pause = self.pause.saturating_sub(1);
+        while let Some(owner) = self.spare.last() {
+            let oldest = self.owned.get(owner).and_then(BTreeSet::first);
+            if oldest.is_some_and(|(dated, _)| cursor(*owner).is_past(*dated)) {
+                return;
+            }
+            self.spare.pop();
+        }
+        if rested {
+            let oldest = self.oldest.iter().rev();
+            let below = oldest.filter(|(dated, owner)| cursor(*owner).is_past(*dated));
+            self.spare.extend(below.map(|(_, owner)| *owner));
+            self.pause = self.oldest.len() / OWNERS_ASKED;
+        }
+    }
+
+    fn remember(&mut self, entry: Entry<K>) {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            // There are never more entries than the capacity, which fits.
+            None => u32::try_from(self.entries.len()).unwrap_or(u32::MAX),
+        };
+        match self.entries.get_mut(slot as usize) {
+            Some(place) => *place = entry,
+            None => self.entries.push(entry),
+        }
+        let (keyed, entries) = (&self.keyed, &self.entries);
+        let hash_of =
+            |slot: &u32| entry_at(entries, *slot).map_or(0, |entry| keyed.hash_one(entry.id));
+        self.table
+            .insert_unique(keyed.hash_one(entry.id), slot, hash_of);
+        self.reorder(entry.owner, |owned| owned.insert((entry.dated, slot)));
+    }
+
+    /// Changes what an owner has, and keeps the order of owners in step.
+    fn reorder(&mut self, owner: K, change: impl FnOnce(&mut BTreeSet<(UnixTime, u32)>) -> bool) {
+        let owned = self.owned.entry(owner).or_default();
+        let oldest = |owned: &BTreeSet<(UnixTime, u32)>| owned.first().map(|(dated, _)| *dated);
+        let before = oldest(owned);
+        change(owned);
+        let after = oldest(owned);
+        if after.is_none() {
+            self.owned.remove(&owner);
+        }
+        if before == after {
+            return;
+        }
+        if let Some(before) = before {
+            self.oldest.remove(&(before, owner));
+        }
+        if let Some(after) = after {
+            self.oldest.insert((after, owner));
+        }
+    }
+}
+
+fn entry_at<K: Copy>(entries: &[Entry<K>], slot: u32) -> Option<Entry<K>> {
+    entries.get(slot as usize).copied()
+}
+
+fn holds<K: Copy>(entries: &[Entry<K>], slot: u32, id: &EventId) -> bool {
+    entry_at(entries, slot).is_some_and(|entry| entry.id == *id)
 }
 
 #[cfg(test)]
@@ -114,14 +252,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_of_removed_ids_do_not_pile_up_behind_an_old_one() {
+    fn places_of_removed_ids_are_taken_again() {
         let mut seen = Seen::new(1000, Seed(1));
-        seen.insert(EventId([0; 32]));
-        for _ in 0..10_000 {
-            seen.insert(EventId([1; 32]));
+        let mut insert = |number| {
+            let id = EventId([number; 32]);
+            seen.insert(id, (), UnixTime(0), |()| Cursor::Unknown);
             seen.remove(&EventId([1; 32]));
-            assert!(seen.order.len() <= 70);
+            (seen.entries.len(), seen.free.len())
+        };
+        assert_eq!(insert(0), (1, 0));
+        for _ in 0..100 {
+            assert_eq!(insert(1), (2, 1));
         }
-        assert!(seen.contains(&EventId([0; 32])));
+    }
+
+    #[test]
+    fn an_owner_without_ids_leaves_nothing_behind() {
+        let mut seen = Seen::new(1000, Seed(1));
+        for owner in 0..100 {
+            seen.insert(EventId([1; 32]), owner, UnixTime(owner), |_| {
+                Cursor::Unknown
+            });
+            seen.remove(&EventId([1; 32]));
+        }
+        assert!(seen.owned.is_empty() && seen.oldest.is_empty());
     }
 }

@@ -265,6 +265,26 @@ fn an_event_dated_far_ahead_is_delivered() {
     relay.expect([deliver(1, &event)]);
 }
 
+#[test]
+fn an_event_that_is_forgotten_although_it_may_come_again_is_noted() {
+    let mut config = given(&[1]);
+    config.limits.seen_max = 2;
+    let mut relay = script(config);
+    relay.live_with_auth();
+    relay.confirmed(&[channel_sub(1, 1)]).notes();
+    // Of these the first lies before what is ever read again.
+    let dates = [START.before(2000 * SECOND), START, START, START];
+    let events =
+        [0, 1, 2, 3].map(|n: u8| Toy::mention(n.into(), channel(1)).dated(dates[usize::from(n)]));
+    for event in &events[..3] {
+        relay.event(&channel_sub(1, 1), event);
+        relay.expect([deliver(1, event)]).expect_notes([]);
+    }
+    relay.event(&channel_sub(1, 1), &events[3]);
+    relay.expect([deliver(1, &events[3])]);
+    relay.expect_notes([Note::DedupShort { dated: START }]);
+}
+
 fn live(channels: &[u8], slots: u32) -> Script<Relay> {
     let mut relay = with_slots(given(channels), slots);
     let names: Vec<_> = (1..)

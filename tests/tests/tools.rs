@@ -1,13 +1,11 @@
-//! Properties of the core's small tools: queue, ladder, bucket, limiter and dedup.
+//! Properties of the core's small tools: queue, ladder, bucket and limiter.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use buzz_proto::backoff::Ladder;
 use buzz_proto::bounded::Queue;
 use buzz_proto::bucket::Bucket;
-use buzz_proto::dedup::{Inserted, Seen};
-use buzz_proto::ids::EventId;
 use buzz_proto::limiter::Limiter;
 use buzz_proto::seed::Seed;
 use buzz_proto::time::{MonoTime, Now, Why};
@@ -264,41 +262,7 @@ fn kinds_past_the_limit_share_one_line() {
     assert!(limiter.admit(2000, &mut Now::new(ms(30_000))));
 }
 
-// Dedup
-
-#[test]
-fn the_memory_of_ids_behaves_like_a_list_that_drops_its_oldest() {
-    fn property(capacity: u8, operations: Vec<(bool, bool, u8)>) -> bool {
-        let capacity = usize::from(capacity % 20) + 1;
-        let mut seen = Seen::new(capacity, Seed(5));
-        let mut model: VecDeque<u8> = VecDeque::new();
-        operations.into_iter().all(|(remove, again, number)| {
-            let number = number % 32;
-            let same = if remove && again {
-                let held = model.len();
-                model.retain(|other| *other != number);
-                seen.remove(&id(number)) == (model.len() < held)
-            } else if model.contains(&number) {
-                seen.insert(id(number)) == Inserted::Already
-            } else {
-                let full = model.len() == capacity;
-                let forgot = full.then(|| model.pop_front().map(id)).flatten();
-                model.push_back(number);
-                seen.insert(id(number)) == Inserted::New { forgot }
-            };
-            same && seen.len() == model.len()
-                && seen.is_empty() == model.is_empty()
-                && (0..32).all(|number| seen.contains(&id(number)) == model.contains(&number))
-        })
-    }
-    check(8, property as fn(u8, Vec<(bool, bool, u8)>) -> bool);
-}
-
 // Support
-
-fn id(number: u8) -> EventId {
-    EventId([number; 32])
-}
 
 fn drain<K: Ord + Clone>(limiter: &mut Limiter<K>, time: MonoTime) -> Vec<(K, u64)> {
     let mut now = Now::new(time);

@@ -6,7 +6,7 @@ use super::ledger::{Disposed, HandedBack};
 use super::loss::Lost;
 use super::verify::{Checked, Source, Verdict};
 use super::{Action, DELIVERIES_PER_ROUND, Disposal, Relay, Sub, stale};
-use crate::dedup::Inserted;
+use crate::dedup::{Cursor, Inserted};
 use crate::ids::EventId;
 use crate::note::{GapWhy, Note, RefusedWhy, StaleWhat};
 use crate::time::{MonoTime, Now, UnixTime};
@@ -54,7 +54,7 @@ impl Relay {
                 return !is_lost;
             }
         }
-        if !self.subs.contains(sub) || self.seen.insert(id) == Inserted::Already {
+        if !self.subs.contains(sub) || !self.remember(id, sub, dated, out) {
             return true;
         }
         if !owed || self.was_answered(sub, id) {
@@ -81,6 +81,30 @@ impl Relay {
         }
         self.put_off(sub, &event, refused, now, out);
         false
+    }
+
+    /// Whether an event is new; it is not from now on. What may come again is what was not
+    /// received, and what the consumer may hand back.
+    fn remember(&mut self, id: EventId, sub: Sub, dated: UnixTime, out: &mut Vec<Action>) -> bool {
+        let limits = &self.config.limits;
+        let cursor = |sub| {
+            let Some(row) = self.subs.get(sub) else {
+                return Cursor::Gone;
+            };
+            let held = self.ledger.oldest(sub);
+            let received = row.received(limits);
+            received.map_or(Cursor::Unknown, |received| {
+                Cursor::At(held.map_or(received, |held| held.min(received)))
+            })
+        };
+        let Inserted::New { short } = self.seen.insert(id, sub, dated, cursor) else {
+            return false;
+        };
+        if let Some(dated) = short {
+            self.forgotten = self.forgotten.max(short);
+            out.push(Action::Note(Note::DedupShort { dated }));
+        }
+        true
     }
 
     fn hand(&mut self, sub: Sub, event: Event, out: &mut Vec<Action>) {

@@ -173,7 +173,8 @@ impl Relay {
             None => return context.out.push(stale(StaleWhat::Subscription)),
         };
         self.answered_otherwise(sub, context);
-        if !self.subs.confirmed(sub, &self.config.limits, context.now) {
+        let (most, limits) = (self.inform.limit_max(), &self.config.limits);
+        if !self.subs.confirmed(sub, most, limits, context.now) {
             return;
         }
         self.ledger.touch();

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::link::Return;
 use super::{answers, Action, CloseCause, End, Relay};
+use crate::dedup::Cursor;
 use crate::note::{GapWhy, Note};
 use crate::time::{Now, UnixTime, Why};
 
@@ -15,7 +16,8 @@ impl Relay {
         let records = self.config.records.take();
         for record in records.iter().flatten() {
             for done in &record.done {
-                self.seen.insert(done.event);
+                let unknown = |_| Cursor::Unknown;
+                self.seen.insert(done.event, record.sub, done.dated, unknown);
             }
             self.ledger.restore(record);
             self.restored.insert(record.sub, record.settled);

@@ -242,6 +242,12 @@ impl Ledger {
         }
     }
 
+    /// The oldest date among what was handed over and has no outcome.
+    pub(super) fn oldest(&self, sub: Sub) -> Option<UnixTime> {
+        let book = self.books.get(&sub)?;
+        book.by_date.first().map(|(dated, _)| *dated)
+    }
+
     /// The event that the answer of an earlier life to an event names, if it was begun there.
     pub(super) fn earlier_target(&self, sub: Sub, id: EventId) -> Option<EventId> {
         let started = self.books.get(&sub)?.earlier.get(&id)?;

@@ -67,7 +67,9 @@ pub struct Relay {
     auth: auth::Auth,
     subs: subs::Subs,
     pending: verify::Pending,
-    seen: Seen,
+    seen: Seen<Sub>,
+    /// The newest date of an id that was forgotten although it may come again.
+    forgotten: Option<UnixTime>,
     room: Room,
     recovery: recover::Recovery,
     ledger: ledger::Ledger,
@@ -186,6 +188,7 @@ impl Relay {
             subs: subs::Subs::new(limits),
             pending: verify::Pending::default(),
             seen: Seen::new(limits.seen_max as usize, seed.derive(2)),
+            forgotten: None,
             room,
             recovery: recover::Recovery::default(),
             ledger: ledger::Ledger::new(config.records.is_some()),

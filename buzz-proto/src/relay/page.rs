@@ -151,7 +151,7 @@ impl Page {
 
     /// See [`Newest::end`].
     pub(super) fn end(&self) -> Option<(UnixTime, EventId)> {
-        self.newest.end()
+        self.newest.end(None)
     }
 
     /// The second down to which nothing is missing, should no more come.

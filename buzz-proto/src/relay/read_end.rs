@@ -22,7 +22,7 @@ pub(super) struct Read<'a> {
     /// Whether the relay said that there is no more of it.
     pub(super) is_whole: bool,
     pub(super) route: Route,
-    pub(super) seen: &'a Seen,
+    pub(super) seen: &'a Seen<Sub>,
     pub(super) now: MonoTime,
 }
 

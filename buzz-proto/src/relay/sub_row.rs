@@ -113,10 +113,12 @@ impl Newest {
 
     /// How far a history that may hold more was read: the last of the newest, in the order of a
     /// relay (by date, the newest first, then by id). Nothing when there was room for more. Live
-    /// events may be among them, so the oldest that came proves nothing.
-    pub(super) fn end(&self) -> Option<(UnixTime, EventId)> {
+    /// events may be among them, so the oldest that came proves nothing. `most` is the largest
+    /// page that the relay gives, as far as it has told.
+    pub(super) fn end(&self, most: Option<u32>) -> Option<(UnixTime, EventId)> {
         let (dated, id) = self.events.first()?;
-        (self.events.len() >= self.limit).then_some((*dated, id.0))
+        let most = most.map_or(usize::MAX, |most| most as usize);
+        (self.events.len() >= self.limit.min(most)).then_some((*dated, id.0))
     }
 }
 
@@ -216,7 +218,7 @@ impl Row {
     pub(super) fn end_read(
         &mut self,
         request: &Request,
-        has_ended: bool,
+        (has_ended, most): (bool, Option<u32>),
         limits: &Limits,
         now: MonoTime,
     ) {
@@ -225,7 +227,7 @@ impl Row {
         if is_sound && request.newest.is_empty() {
             return self.end_empty_read(request, base, now);
         }
-        let end = request.newest.end().map(|(dated, _)| dated);
+        let end = request.newest.end(most).map(|(dated, _)| dated);
         let mut window = Window::from(base.unwrap_or_default());
         window.by_connection = true;
         window.is_known = is_sound;
@@ -241,8 +243,11 @@ impl Row {
                 self.loss.open(window, now);
             }
         }
-        let reached = request.begun.map(|begun| begun.before(limits.drift));
-        self.read_to = reached.or(self.read_to);
+        if let Some(begun) = request.begun {
+            // A cursor from a relay clock that was ahead would hide what is sent until then.
+            let former = self.read_to.filter(|read_to| *read_to <= begun);
+            self.read_to = former.max(Some(begun.before(limits.drift)));
+        }
         self.is_first &= self.loss.has_windows();
     }
 

@@ -274,10 +274,17 @@ impl Subs {
     }
 
     /// The history of a request has ended. False when it had ended before.
-    pub(super) fn confirmed(&mut self, sub: Sub, limits: &Limits, now: MonoTime) -> bool {
+    /// `most` is the largest page that the relay gives, as far as it has told.
+    pub(super) fn confirmed(
+        &mut self,
+        sub: Sub,
+        most: Option<u32>,
+        limits: &Limits,
+        now: MonoTime,
+    ) -> bool {
         self.expiries = 0;
         let row = self.rows.get_mut(&sub);
-        row.is_some_and(|row| row.become_live(true, limits, now))
+        row.is_some_and(|row| row.become_live((true, most), limits, now))
     }
 
     /// The relay ended or refused the current request.
@@ -387,7 +394,7 @@ impl Subs {
         };
         if !request.newest.is_empty() {
             self.expiries = 0;
-            row.become_live(false, limits, now.time());
+            row.become_live((false, None), limits, now.time());
             return Some(Expiry::Live(sub));
         }
         request.is_overdue = true;
@@ -403,13 +410,18 @@ impl Subs {
 
 impl Row {
     /// Ends the history of the request under way. False when there is none.
-    fn become_live(&mut self, has_ended: bool, limits: &Limits, now: MonoTime) -> bool {
+    fn become_live(
+        &mut self,
+        ending: (bool, Option<u32>),
+        limits: &Limits,
+        now: MonoTime,
+    ) -> bool {
         let Phase::Requested(request) = &self.phase else {
             return false;
         };
         let live = Phase::Live { n: request.n };
         if let Phase::Requested(request) = core::mem::replace(&mut self.phase, live) {
-            self.end_read(&request, has_ended, limits, now);
+            self.end_read(&request, ending, limits, now);
         }
         self.confirmations = 0;
         self.questioned = false;

@@ -134,6 +134,7 @@ impl Scheduler {
                 worker: session.reference().worker,
                 events: count(&batch),
             }));
+            tell_started(&batch, out);
             self.begin((turn, turn), session, (scope, batch), now.time(), out);
             moved = true;
         }
@@ -414,6 +415,13 @@ impl Scheduler {
             self.pool.close(session, out);
         }
     }
+}
+
+/// Tells the relay part what is worked on, and which event the answer will name.
+fn tell_started(batch: &[Waiting], out: &mut Vec<Action>) {
+    let events: Vec<EventId> = batch.iter().map(|waiting| waiting.event.id()).collect();
+    let target = events.last().copied();
+    out.extend(target.map(|target| Action::Started { events, target }));
 }
 
 fn no_session(text: &str) -> TurnFailure {

@@ -138,7 +138,7 @@ impl Watch {
             }
             Action::Note(Note::TurnStarted { turn, .. }) => assert!(self.told.insert(turn)),
             Action::Note(Note::TurnEnded { turn, outcome, .. }) => {
-                let why = TurnFailure::Overfull;
+                let why = TurnFailure::Interrupted;
                 let never_began = outcome == TurnOutcome::Unreported { why };
                 assert!(
                     self.told.remove(&turn) || never_began,

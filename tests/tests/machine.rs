@@ -131,25 +131,29 @@ fn what_a_worker_is_at_when_the_time_is_up_is_handed_back_before_the_end() {
 
 #[test]
 fn an_answer_that_is_not_published_when_the_time_is_up_is_handed_back_before_the_end() {
-    let mut machine = at_work();
-    let end = schedule::TurnEnd::Answered {
-        reply: "hi".to_owned(),
-        stop: schedule::StopReason::EndTurn,
-    };
-    let turn = TurnId(0);
-    machine.input(Input::Schedule(schedule::Input::Finished { turn, end }));
-    machine.orders();
-    let grace = 8 * SECOND;
-    machine.input(Input::Command(Command::Shutdown { grace }));
-    machine.orders();
-    let cause = schedule::DownCause::Killed;
-    let down = schedule::Input::WorkerDown {
-        worker: WORKER,
-        cause,
-    };
-    machine.input(Input::Schedule(down));
-    machine.run_for(grace);
-    hands_back_one(&mut machine);
+    for goes in [true, false] {
+        let mut machine = at_work();
+        let end = schedule::TurnEnd::Answered {
+            reply: "hi".to_owned(),
+            stop: schedule::StopReason::EndTurn,
+        };
+        let turn = TurnId(0);
+        machine.input(Input::Schedule(schedule::Input::Finished { turn, end }));
+        machine.orders();
+        let grace = SECOND;
+        machine.input(Input::Command(Command::Shutdown { grace }));
+        machine.orders();
+        if goes {
+            let cause = schedule::DownCause::Killed;
+            let down = schedule::Input::WorkerDown {
+                worker: WORKER,
+                cause,
+            };
+            machine.input(Input::Schedule(down));
+        }
+        machine.run_for(grace);
+        hands_back_one(&mut machine);
+    }
 }
 
 /// The last that is told of the one event is that it is handed back, once.

@@ -215,7 +215,9 @@ impl Machine {
         if self.end == End::Ended {
             return false;
         }
-        let mut moved = self.keep_deadline(now);
+        let mut moved = self.take_routed(now.time(), out);
+        // What follows from the last verdicts reaches the relay part before it may end.
+        self.lift_schedule(now, out);
         moved |= self.take_routed(now.time(), out);
         moved |= self
             .relay
@@ -231,6 +233,7 @@ impl Machine {
             .publisher
             .pump(now, &mut self.quotas, &mut self.buffers.publish);
         self.lift_publish(now, out);
+        moved |= self.keep_deadline(now);
         moved |= !self.routed.is_empty();
         self.summarise(now, out);
         moved | self.say_end(out)

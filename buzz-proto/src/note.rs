@@ -547,8 +547,6 @@ pub enum TurnFailure {
         /// The verdict on it.
         verdict: Verdict,
     },
-    /// There was no room for the event in the queue.
-    Overfull,
     /// Work on it was begun in several lives of the agent and never ended.
     Interrupted,
 }

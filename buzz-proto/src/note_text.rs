@@ -368,7 +368,6 @@ fn write_failure(failure: &TurnFailure, f: &mut fmt::Formatter<'_>) -> fmt::Resu
         TurnFailure::Interrupted => {
             f.write_str("work on it was begun several times and never ended")
         }
-        TurnFailure::Overfull => f.write_str("too much was waiting"),
     }
 }
 

@@ -198,7 +198,6 @@ fn rare_orders() -> Vec<Action> {
         TurnFailure::TooLong,
         TurnFailure::Empty,
         TurnFailure::NotStored { verdict },
-        TurnFailure::Overfull,
         TurnFailure::Interrupted,
     ];
     let reported = failures.clone().map(|why| TurnOutcome::Reported { why });

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use buzz_proto::action::Action;
 use buzz_proto::config::{Config, Consumer};
-use buzz_proto::ids::{JobId, PubKey, Ticket};
+use buzz_proto::ids::{ConnId, JobId, Ticket, TurnId, WriteId};
 use buzz_proto::input::{Command, Input};
+use buzz_proto::machine::Machine;
 use buzz_proto::note::{Note, StaleWhat};
 use buzz_proto::publish::{self, Body, Class, Route, Verdict};
 use buzz_proto::relay;
@@ -13,7 +14,9 @@ use buzz_proto::schedule::{self, WorkerId};
 use buzz_proto::time::UnixTime;
 use buzz_proto::wire::Draft;
 use buzz_sim::machine::machine;
+use buzz_sim::relay::{channel_sub, given};
 use buzz_sim::script::{Script, script, secs};
+use buzz_sim::toy::{self, Toy};
 
 const SECOND: Duration = Duration::from_secs(1);
 const WORKER: WorkerId = WorkerId {
@@ -117,15 +120,99 @@ fn a_job_with_a_number_of_the_scheduler_is_answered_at_once() {
     machine.expect([Action::Publish(publish::Action::Settle { job, verdict })]);
 }
 
-/// A machine with one worker, which is up, and no connection.
-fn begun() -> Script<buzz_proto::machine::Machine> {
-    let mut machine = script(machine(Config {
-        seed: 1,
-        me: PubKey([0xa1; 32]),
-        relay: relay::Config::new("ws://127.0.0.1:1"),
-        publish: publish::Config::default(),
-        consumer: Consumer::Workers(Box::new(schedule::Config::new(1))),
+#[test]
+fn what_a_worker_is_at_when_the_time_is_up_is_handed_back_before_the_end() {
+    let mut machine = at_work();
+    let grace = SECOND;
+    machine.input(Input::Command(Command::Shutdown { grace }));
+    machine.run_for(grace);
+    hands_back_one(&mut machine);
+}
+
+#[test]
+fn an_answer_that_is_not_published_when_the_time_is_up_is_handed_back_before_the_end() {
+    for goes in [true, false] {
+        let mut machine = at_work();
+        let end = schedule::TurnEnd::Answered {
+            reply: "hi".to_owned(),
+            stop: schedule::StopReason::EndTurn,
+        };
+        let turn = TurnId(0);
+        machine.input(Input::Schedule(schedule::Input::Finished { turn, end }));
+        machine.orders();
+        let grace = SECOND;
+        machine.input(Input::Command(Command::Shutdown { grace }));
+        machine.orders();
+        if goes {
+            let cause = schedule::DownCause::Killed;
+            let down = schedule::Input::WorkerDown {
+                worker: WORKER,
+                cause,
+            };
+            machine.input(Input::Schedule(down));
+        }
+        machine.run_for(grace);
+        hands_back_one(&mut machine);
+    }
+}
+
+/// The last that is told of the one event is that it is handed back, once.
+fn hands_back_one(machine: &mut Script<Machine>) {
+    assert_eq!(machine.orders().last(), Some(&Action::Ended));
+    let scope = schedule::Scope::Thread(toy::channel(1), toy::id(1));
+    let mut fates = machine.notes();
+    fates.retain(|note| matches!(note, Note::HandedBack { .. } | Note::TurnEnded { .. }));
+    assert_eq!(fates, [Note::HandedBack { scope, count: 1 }]);
+}
+
+/// A machine with a connection, and a worker with an event of its owner.
+fn at_work() -> Script<Machine> {
+    let mut config = schedule::Config::new(1);
+    config.owner = Some(toy::key(0xb2));
+    config.cosmetics = false;
+    let consumer = Consumer::Workers(Box::new(config));
+    let mut machine = script(machine(settings(consumer, given(&[1]))));
+    machine.input(Input::WallClock(toy::START));
+    machine.orders();
+    machine.input(Input::Schedule(schedule::Input::WorkerUp {
+        worker: WORKER,
     }));
+    let conn = ConnId(1);
+    relay_says(&mut machine, relay::Input::Connected { conn, date: None });
+    machine.run_for(3 * SECOND);
+    let sub = channel_sub(1, 1);
+    let write = WriteId(0);
+    relay_says(&mut machine, relay::Input::Written { write });
+    let text = toy::eose(&sub);
+    relay_says(&mut machine, relay::Input::Frame { conn, text });
+    let event = Toy::mention(1, toy::channel(1)).dated(toy::START.after(3 * SECOND));
+    let text = toy::event_frame(&sub, &event);
+    let orders = relay_says(&mut machine, relay::Input::Frame { conn, text });
+    let [Action::Relay(relay::Action::Verify { ticket, .. })] = orders[..] else {
+        machine.fail("nothing to verify");
+    };
+    let genuine = true;
+    let orders = relay_says(&mut machine, relay::Input::Verified { ticket, genuine });
+    if !matches!(
+        orders[..],
+        [.., Action::Schedule(schedule::Action::Start { .. })]
+    ) {
+        machine.fail(&format!("no turn starts: {orders:?}"));
+    }
+    machine
+}
+
+fn relay_says(machine: &mut Script<Machine>, input: relay::Input) -> Vec<Action> {
+    machine.orders();
+    machine.input(Input::Relay(input));
+    machine.orders()
+}
+
+/// A machine with one worker, which is up, and no connection.
+fn begun() -> Script<Machine> {
+    let consumer = Consumer::Workers(Box::new(schedule::Config::new(1)));
+    let relay = relay::Config::new("ws://127.0.0.1:1");
+    let mut machine = script(machine(settings(consumer, relay)));
     machine.input(Input::WallClock(UnixTime(1_800_000_000)));
     machine.orders();
     machine.input(Input::Schedule(schedule::Input::WorkerUp {
@@ -133,4 +220,14 @@ fn begun() -> Script<buzz_proto::machine::Machine> {
     }));
     machine.orders();
     machine
+}
+
+fn settings(consumer: Consumer, relay: relay::Config) -> Config {
+    Config {
+        seed: 1,
+        me: toy::ME,
+        relay,
+        publish: publish::Config::default(),
+        consumer,
+    }
 }

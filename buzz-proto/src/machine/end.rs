@@ -62,7 +62,8 @@ impl Machine {
             .push_back(Input::Schedule(schedule::Input::Command(shutdown)));
     }
 
-    /// Goes on without a part that has not ended by the time that the whole has.
+    /// Goes on without a part that has not ended by the time that the whole has. Asked when all parts
+    /// had their turn, so that each still tells what it owes the others.
     pub(super) fn keep_deadline(&mut self, now: &mut Now) -> bool {
         let (End::Workers(until) | End::Outbox(until)) = self.end else {
             return false;
@@ -70,8 +71,11 @@ impl Machine {
         if !now.reached(until, Why::Shutdown) {
             return false;
         }
-        self.end_outbox(now.time());
-        self.end_link(now.time());
+        if matches!(self.end, End::Workers(_)) {
+            self.end_outbox(now.time());
+        } else {
+            self.end_link(now.time());
+        }
         true
     }
 

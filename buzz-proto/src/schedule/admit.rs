@@ -4,12 +4,12 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::control::Life;
+use super::outcome::{Answer, Speech};
 use super::queue::dispose;
-use super::scope::scope_of;
+use super::scope::{answer_tags, scope_of};
 use super::{Action, Config, RespondTo, Scheduler, Scope, Target, Want};
 use crate::ids::{ChannelId, PubKey};
-use crate::note::{Note, RefusedWhy, TurnFailure, TurnOutcome};
+use crate::note::{Note, RefusedWhy, TurnFailure};
 use crate::relay::{ChannelKind, Disposal, Sub};
 use crate::time::{MonoTime, UnixTime};
 use crate::wire::{Event, OwnerCommand};
@@ -33,7 +33,13 @@ enum Admission {
 }
 
 impl Scheduler {
-    pub(super) fn arrived(&mut self, sub: Sub, event: Event, now: MonoTime, out: &mut Vec<Action>) {
+    pub(super) fn arrived(
+        &mut self,
+        (sub, event): (Sub, Event),
+        lives: u32,
+        now: MonoTime,
+        out: &mut Vec<Action>,
+    ) {
         let id = event.id();
         let leave = |how, out: &mut Vec<Action>| {
             out.push(Action::Left { sub, count: 1 });
@@ -53,10 +59,36 @@ impl Scheduler {
                 leave(Disposal::Accepted, out);
                 out.push(Action::ShutdownRequested);
             }
+            // Not disposed of: it is owed to the next life.
+            Admission::Admitted(scope) if self.life.is_ending() => {
+                out.push(Action::Note(Note::HandedBack { scope, count: 1 }));
+                out.push(Action::Left { sub, count: 1 });
+            }
+            Admission::Admitted(scope) if lives >= self.config.limits.lives_max => {
+                out.push(Action::Left { sub, count: 1 });
+                self.report(scope, &event, out);
+            }
             Admission::Admitted(scope) => self.enqueue(scope, sub, event, now, out),
         }
     }
 
+    /// Says that an event is given up: whatever ended the agent at it so often would do it again.
+    fn report(&mut self, scope: Scope, event: &Event, out: &mut Vec<Action>) {
+        if !self.outcomes.has_room() {
+            return dispose([event.id()], Disposal::RefusedForNow, out);
+        }
+        let answer = Answer {
+            turn: self.next_turn.take(),
+            events: alloc::vec![event.id()],
+            tags: answer_tags(scope.channel(), event),
+            speech: Speech::Notice {
+                why: TurnFailure::Interrupted,
+            },
+        };
+        self.outcomes.push(scope, answer, out);
+    }
+
+    /// Queues an event. One that finds no room is not lost: the relay part brings it again.
     fn enqueue(
         &mut self,
         scope: Scope,
@@ -65,30 +97,15 @@ impl Scheduler {
         now: MonoTime,
         out: &mut Vec<Action>,
     ) {
-        if !matches!(self.life, Life::Working) {
-            out.push(Action::Note(Note::HandedBack { scope, count: 1 }));
-            out.push(Action::Left { sub, count: 1 });
-            return;
-        }
         let arrived = (
             now,
             self.wall
                 .map_or_else(|| event.created_at(), |wall| wall.at(now)),
         );
-        let Some(event) = self.queue.push(scope, sub, event, arrived) else {
-            return;
-        };
-        let turn = self.next_turn.take();
-        let outcome = TurnOutcome::Unreported {
-            why: TurnFailure::Overfull,
-        };
-        out.push(Action::Note(Note::TurnEnded {
-            turn,
-            scope,
-            outcome,
-        }));
-        out.push(Action::Left { sub, count: 1 });
-        dispose([event.id()], Disposal::RefusedForNow, out);
+        if let Some(event) = self.queue.push(scope, sub, event, arrived) {
+            out.push(Action::Left { sub, count: 1 });
+            dispose([event.id()], Disposal::RefusedForNow, out);
+        }
     }
 
     fn admission(&self, sub: Sub, event: &Event, now: MonoTime) -> Admission {

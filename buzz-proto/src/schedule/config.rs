@@ -65,6 +65,9 @@ pub struct Limits {
     pub channel_max: u32,
     /// Queued events in all.
     pub total_max: u32,
+    /// Lives of the agent in which work on an event may be begun; an event that was not ended in so
+    /// many is reported instead. At least 1.
+    pub lives_max: u32,
     /// Live sessions of one worker.
     pub sessions_max: u16,
     /// Bytes of one message; a longer reply is split.
@@ -115,6 +118,7 @@ impl Default for Limits {
             batch_max: 50,
             channel_max: 500,
             total_max: 5000,
+            lives_max: 3,
             sessions_max: 8,
             message_bytes_max: 32 << 10,
             parts_max: 8,
@@ -158,6 +162,7 @@ impl Config {
             ("schedule.limits.batch_max", limits.batch_max),
             ("schedule.limits.channel_max", limits.channel_max),
             ("schedule.limits.total_max", limits.total_max),
+            ("schedule.limits.lives_max", limits.lives_max),
             (
                 "schedule.limits.sessions_max",
                 u32::from(limits.sessions_max),

@@ -56,8 +56,9 @@ impl Scheduler {
         let id = self.queue.turn(scope);
         let turn = id.and_then(|id| self.turns.get_mut(&id));
         let is_running = turn.is_some();
+        let turn = turn.filter(|turn| !turn.is_cut());
+        let mut found = turn.is_some();
         let mut discarded = turn.map_or(0, |turn| turn.want(want));
-        let mut found = is_running;
         if want == Want::StopAndDrop {
             let dropped = self.queue.clear(scope);
             found |= !dropped.is_empty();

@@ -250,7 +250,7 @@ pub enum Action {
         /// The event that the answer will name: the newest of them.
         target: EventId,
     },
-    /// An event has its final outcome. Routed to the relay part.
+    /// An event has its final outcome, or is refused for now. Routed to the relay part.
     Dispose {
         /// The event.
         event: EventId,
@@ -262,7 +262,8 @@ pub enum Action {
     /// Someone with the right to ask wants the whole agent to end. Routed to the machine.
     ShutdownRequested,
     /// Every worker has ended, and nothing more is started or submitted. Messages that are under way
-    /// past the grace still want their `Settled`: it tells the outcome of their events.
+    /// past the grace still want their `Settled`: it tells the outcome of their events, or that they
+    /// are handed back.
     Ended,
     /// A fact worth telling.
     Note(Note),

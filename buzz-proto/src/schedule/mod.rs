@@ -1,7 +1,8 @@
 //! Workers: who may address the agent, what is one conversation, which worker takes it, and what
 //! becomes of it.
 //!
-//! An arrived event is refused, obeyed or queued. Queued events wait in the row of their scope.
+//! An arrived event is refused, obeyed or queued; one on which work was begun in several lives and
+//! never ended is reported. Queued events wait in the row of their scope.
 //! A scope with waiting events and no turn is ready; the scope that has waited longest gets a
 //! worker that is idle, in the session it had there before if that still lives. A turn ends once:
 //! with an answer, a failure, or because its owner discarded it. Answers and failures are
@@ -151,11 +152,7 @@ impl Scheduler {
         match input {
             Input::Tick => {}
             Input::WallClock(seen) => self.wall = Some(WallClock::new(seen, now)),
-            Input::Arrived {
-                sub,
-                event,
-                lives: _,
-            } => self.arrived(sub, event, now, out),
+            Input::Arrived { sub, event, lives } => self.arrived((sub, event), lives, now, out),
             Input::Command(Command::Control { target, want }) => self.control(target, want, out),
             Input::Command(Command::Shutdown { grace }) => self.shut_down(grace, now, out),
             Input::Channel { channel, state } => self.channel(channel, state, out),

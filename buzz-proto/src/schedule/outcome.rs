@@ -247,6 +247,8 @@ impl Outcomes {
 fn next(speech: &mut Speech, verdict: Verdict, has_notices: bool, life: Life) -> Next {
     match (speech, verdict) {
         (_, Verdict::Cancelled) if life.is_ending() => Next::Cut,
+        // Its answer was not waited for: the next life asks whether it is stored.
+        (_, Verdict::Unknown) if life.is_over() => Next::Cut,
         (Speech::Reply { parts }, Verdict::Stored) => {
             parts.pop_front();
             if parts.is_empty() {

@@ -113,9 +113,6 @@ pub(super) fn notice(why: &TurnFailure) -> String {
                 because(verdict)
             )
         }
-        TurnFailure::Overfull => {
-            format!("I could not take this message: too many are waiting. {AGAIN}")
-        }
     }
 }
 

@@ -29,6 +29,9 @@ pub(super) struct Turn {
     batch: Vec<Waiting>,
     /// What its owner wants of it.
     want: Want,
+    /// Whether it was cut short because the machine ends: what becomes of its events is said, though
+    /// the worker is still at it.
+    is_cut: bool,
     phase: Phase,
     /// When the next typing indicator is due.
     pub(super) typing_at: MonoTime,
@@ -54,6 +57,10 @@ impl Turn {
     /// Whether it is worked on and may still answer.
     pub(super) const fn is_at_work(&self) -> bool {
         matches!(self.phase, Phase::Opening { .. } | Phase::Prompting { .. })
+    }
+
+    pub(super) const fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// Merges what is wanted by strength. Gives how many events are discarded by it.
@@ -91,6 +98,22 @@ impl Turn {
             }
             Phase::Cancelling { .. } => None,
         }
+    }
+
+    /// Says what becomes of its events when it ends without a word to anyone.
+    fn say_unanswered(&self, out: &mut Vec<Action>) {
+        let scope = self.scope;
+        if self.want == Want::Run {
+            let count = count(&self.batch);
+            return out.push(Action::Note(Note::HandedBack { scope, count }));
+        }
+        let outcome = TurnOutcome::Discarded;
+        out.push(Action::Note(Note::TurnEnded {
+            turn: self.told,
+            scope,
+            outcome,
+        }));
+        dispose(self.events(), Disposal::Discarded, out);
     }
 
     /// Asks it to end.
@@ -134,6 +157,7 @@ impl Scheduler {
                 worker: session.reference().worker,
                 events: count(&batch),
             }));
+            tell_started(&batch, out);
             self.begin((turn, turn), session, (scope, batch), now.time(), out);
             moved = true;
         }
@@ -164,6 +188,7 @@ impl Scheduler {
             session,
             batch,
             want: Want::Run,
+            is_cut: false,
             phase,
             typing_at: now,
         };
@@ -197,9 +222,12 @@ impl Scheduler {
         moved
     }
 
-    /// Ends all turns by force.
+    /// Ends all turns by force. Their events have no other end than the one that is said now: workers
+    /// may take longer to go than there is time.
     pub(super) fn cut_turns(&mut self, now: MonoTime, out: &mut Vec<Action>) {
         for (id, turn) in &mut self.turns {
+            turn.say_unanswered(out);
+            turn.is_cut = true;
             if turn.is_at_work() {
                 turn.cancel(None, Duration::ZERO, now);
                 out.push(Action::CancelTurn { turn: *id });
@@ -351,18 +379,11 @@ impl Scheduler {
         self.queue.end(scope, now);
         self.cosmetics.end_typing(scope, out);
         self.leave_session(&turn, now, out);
-        if turn.want > Want::Run {
-            let outcome = TurnOutcome::Discarded;
-            out.push(Action::Note(Note::TurnEnded {
-                turn: turn.told,
-                scope,
-                outcome,
-            }));
-            return dispose(turn.events(), Disposal::Discarded, out);
+        if turn.is_cut {
+            return;
         }
-        if self.life.is_over() {
-            let count = count(&turn.batch);
-            return out.push(Action::Note(Note::HandedBack { scope, count }));
+        if turn.want > Want::Run {
+            return turn.say_unanswered(out);
         }
         let events = turn.events();
         let Some(newest) = turn.batch.last() else {
@@ -414,6 +435,13 @@ impl Scheduler {
             self.pool.close(session, out);
         }
     }
+}
+
+/// Tells the relay part what is worked on, and which event the answer will name.
+fn tell_started(batch: &[Waiting], out: &mut Vec<Action>) {
+    let events: Vec<EventId> = batch.iter().map(|waiting| waiting.event.id()).collect();
+    let target = events.last().copied();
+    out.extend(target.map(|target| Action::Started { events, target }));
 }
 
 fn no_session(text: &str) -> TurnFailure {

@@ -309,7 +309,6 @@ fn turn_failure(why: TurnFailure) -> TurnFailure {
         | F::TooLong
         | F::Empty
         | F::NotStored { .. }
-        | F::Overfull
         | F::Interrupted) => other,
     }
 }

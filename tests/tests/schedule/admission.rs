@@ -1,7 +1,7 @@
 //! Who is heard, what is one conversation, and what the owner may command.
 
 use buzz_proto::ids::TurnId;
-use buzz_proto::note::{Note, RefusedWhy, TurnFailure, TurnOutcome};
+use buzz_proto::note::{Note, RefusedWhy, TurnOutcome};
 use buzz_proto::relay::Disposal;
 use buzz_proto::schedule::{
     Action, Command, Config, Input, Limits, RespondTo, Scope, Session, Target, Want,
@@ -121,21 +121,14 @@ fn each_thread_of_a_room_is_a_conversation_and_a_direct_message_is_one_as_a_whol
 }
 
 #[test]
-fn an_event_that_finds_no_room_is_handed_back_and_said() {
+fn an_event_that_finds_no_room_is_refused_for_now_which_is_no_outcome() {
     let limits = Limits {
         channel_max: 1,
         ..Limits::default()
     };
     let mut script = Script::new(Config { limits, ..config() });
     assert_eq!(script.arrive(&mention(1)), []);
-    let outcome = TurnOutcome::Unreported {
-        why: TurnFailure::Overfull,
-    };
-    let expected = [
-        ended(0, thread(2), outcome),
-        left(ROOM, 1),
-        dispose(2, Disposal::RefusedForNow),
-    ];
+    let expected = [left(ROOM, 1), dispose(2, Disposal::RefusedForNow)];
     assert_eq!(script.arrive(&mention(2)), expected);
 }
 

@@ -2,6 +2,7 @@
 
 mod admission;
 mod ending;
+mod fates;
 mod outcomes;
 mod property;
 mod support;

@@ -244,10 +244,15 @@ pub(crate) fn sub_of(event: &Event) -> Sub {
 }
 
 pub(crate) fn arrived(event: &Event) -> Input {
+    begun(event, 0)
+}
+
+/// The arrival of an event on which work was begun in so many earlier lives.
+pub(crate) fn begun(event: &Event, lives: u32) -> Input {
     Input::Arrived {
         sub: sub_of(event),
         event: event.clone(),
-        lives: 0,
+        lives,
     }
 }
 
@@ -322,7 +327,7 @@ pub(crate) fn worker_failure(text: &str) -> TurnFailure {
     }
 }
 
-/// What begins a turn: the events leave the queue, and the worker gets them.
+/// What begins a turn: the events leave the queue, are told as worked on, and the worker gets them.
 pub(crate) fn start(turn: u64, scope: Scope, session: Session, batch: &[Event]) -> Vec<Action> {
     let count = u32::try_from(batch.len()).expect("a small batch");
     let turn = TurnId(turn);
@@ -335,6 +340,7 @@ pub(crate) fn start(turn: u64, scope: Scope, session: Session, batch: &[Event]) 
             worker,
             events: count,
         }),
+        started(batch),
         Action::Start {
             turn,
             session,
@@ -342,6 +348,14 @@ pub(crate) fn start(turn: u64, scope: Scope, session: Session, batch: &[Event]) 
             batch: batch.to_vec(),
         },
     ]
+}
+
+/// These events, oldest first, are worked on.
+pub(crate) fn started(batch: &[Event]) -> Action {
+    Action::Started {
+        events: batch.iter().map(Event::id).collect(),
+        target: batch.last().expect("a batch").id(),
+    }
 }
 
 /// The message that is submitted to answer an event at top level of the room.

@@ -22,13 +22,18 @@ pub(super) struct Watch {
     /// Sessions that were asked for, and whether they may still be resumed.
     pub(super) sessions: BTreeMap<SessionRef, bool>,
     pub(super) jobs: BTreeSet<JobId>,
-    /// Events without an outcome, the scopes of those that were queued.
-    pub(super) owed: BTreeSet<EventId>,
+    /// Events without an outcome and their scopes, and those among them that wait for a turn.
+    pub(super) owed: BTreeMap<EventId, Scope>,
     pub(super) queued: BTreeMap<EventId, Scope>,
+    /// Events that were told as begun, each once.
+    begun: BTreeSet<EventId>,
+    /// Those of the turn that is to start next.
+    announced: Vec<EventId>,
     pub(super) kind: ChannelKind,
     pub(super) arrived: u32,
     pub(super) left: u32,
-    pub(super) handed_back: usize,
+    /// How many were handed back of each scope.
+    pub(super) handed_back: BTreeMap<Scope, u32>,
     pub(super) has_ended: bool,
 }
 
@@ -64,12 +69,14 @@ impl Watch {
             told: BTreeSet::new(),
             sessions: BTreeMap::new(),
             jobs: BTreeSet::new(),
-            owed: BTreeSet::new(),
+            owed: BTreeMap::new(),
             queued: BTreeMap::new(),
+            begun: BTreeSet::new(),
+            announced: Vec::new(),
             kind: ChannelKind::Stream,
             arrived: 0,
             left: 0,
-            handed_back: 0,
+            handed_back: BTreeMap::new(),
             has_ended: false,
         }
     }
@@ -115,10 +122,11 @@ impl Watch {
             } => {
                 self.see_start(turn, session, scope, &batch);
             }
-            Action::Started { .. } => {}
+            Action::Started { events, target } => self.see_started(events, target),
             Action::Left { count, .. } => self.left += count,
             Action::Dispose { event, .. } => {
-                assert!(self.owed.remove(&event), "{event} has two outcomes");
+                let owed = self.owed.remove(&event);
+                assert!(owed.is_some(), "{event} has two outcomes");
                 self.queued.remove(&event);
             }
             Action::Publish(publish::Command::Submit {
@@ -133,16 +141,19 @@ impl Watch {
                 self.end_turns(|(_, busy)| *busy == worker);
             }
             Action::Note(Note::HandedBack { scope, count }) => {
-                self.handed_back += usize::try_from(count).expect("a small count");
+                *self.handed_back.entry(scope).or_default() += count;
                 self.queued.retain(|_, queued| *queued != scope);
             }
             Action::Note(Note::TurnStarted { turn, .. }) => assert!(self.told.insert(turn)),
             Action::Note(Note::TurnEnded { turn, outcome, .. }) => {
-                let why = TurnFailure::Overfull;
-                let never_began = outcome == TurnOutcome::Unreported { why };
+                let never_began = matches!(
+                    outcome,
+                    TurnOutcome::Reported { why } | TurnOutcome::Unreported { why }
+                        if why == TurnFailure::Interrupted
+                );
                 assert!(
                     self.told.remove(&turn) || never_began,
-                    "{turn:?} {outcome:?}"
+                    "{turn:?} had no beginning, or another end"
                 );
             }
             Action::Ended => self.has_ended = true,
@@ -159,6 +170,17 @@ impl Watch {
             | Action::Note(_)
             | Action::WakeAt(_) => {}
         }
+    }
+
+    /// Work begins once on what waits, and its turn starts next.
+    fn see_started(&mut self, events: Vec<EventId>, target: EventId) {
+        assert_eq!(events.last(), Some(&target));
+        for event in &events {
+            assert!(self.queued.remove(event).is_some(), "{event} never waited");
+            assert!(self.begun.insert(*event), "{event} began twice");
+        }
+        assert_eq!(self.announced, [], "these did not start");
+        self.announced = events;
     }
 
     pub(super) fn see_start(
@@ -183,9 +205,12 @@ impl Watch {
         assert!(!batch.is_empty() && batch.len() <= 3);
         assert!(!self.over.contains(&turn));
         assert!(self.turns.insert(turn, (scope, worker)).is_none());
-        for event in batch {
-            self.queued.remove(&event.id());
-            assert!(self.owed.contains(&event.id()));
+        let events: Vec<EventId> = batch.iter().map(Event::id).collect();
+        let is_again = self.announced.is_empty();
+        assert!(is_again || self.announced == events);
+        self.announced.clear();
+        for event in &events {
+            assert!(self.begun.contains(event) && self.owed.contains_key(event));
         }
     }
 

@@ -186,11 +186,16 @@ impl Ledger {
         };
         self.is_touched = true;
         match how {
-            Disposal::RefusedForNow => Disposed::HandedBack(HandedBack {
-                sub,
-                dated: held.dated,
-                refused: held.refused.saturating_add(1),
-            }),
+            Disposal::RefusedForNow => {
+                if let (Some(book), Some(started)) = (self.books.get_mut(&sub), held.started) {
+                    book.earlier.insert(id, started);
+                }
+                Disposed::HandedBack(HandedBack {
+                    sub,
+                    dated: held.dated,
+                    refused: held.refused.saturating_add(1),
+                })
+            }
             Disposal::Accepted | Disposal::Discarded => {
                 self.settle(sub, id, held.dated, out);
                 Disposed::Settled

@@ -79,6 +79,8 @@ pub(super) struct Window {
     pub(super) is_known: bool,
     /// Whether a known event ends it, because no date does.
     pub(super) ends_at_known: bool,
+    /// Whether the next page is the largest, because a smaller one lay in one second.
+    pub(super) is_wide: bool,
     /// Pages in a row that did not come to their end: each halves the next.
     pub(super) halvings: u32,
     pub(super) doubts: Doubts,
@@ -119,6 +121,7 @@ impl Window {
             by_connection: false,
             is_known: false,
             ends_at_known: false,
+            is_wide: false,
             halvings: 0,
             doubts: Doubts { count: 0, at: None },
         }

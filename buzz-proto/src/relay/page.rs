@@ -141,6 +141,11 @@ impl Page {
         }
     }
 
+    /// Whether it asked for so many events.
+    pub(super) const fn has_limit(&self, limit: u32) -> bool {
+        self.limit >= limit as usize
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }

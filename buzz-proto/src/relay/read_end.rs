@@ -22,6 +22,8 @@ pub(super) struct Read<'a> {
     /// Whether the relay said that there is no more of it.
     pub(super) is_whole: bool,
     pub(super) route: Route,
+    /// The largest page.
+    pub(super) limit_max: u32,
     pub(super) seen: &'a Seen<Sub>,
     pub(super) now: MonoTime,
 }
@@ -97,9 +99,12 @@ impl Read<'_> {
         if window.position != Some(dated) {
             window.position = Some(dated);
             window.after = None;
+            window.is_wide = false;
         } else if self.route.is_open() {
             // All of the page lies in one second: only HTTP pages finer than that.
             window.after = Some(id);
+        } else if !self.page.has_limit(self.limit_max) {
+            window.is_wide = true;
         } else {
             let why = GapWhy::HistoryLimit;
             learnt.gap = Some(Note::Gap {
@@ -111,6 +116,7 @@ impl Read<'_> {
             });
             window.position = Some(dated.before(SECOND));
             window.after = None;
+            window.is_wide = false;
             if dated == UnixTime::default() {
                 row.loss.close_window();
                 return learnt;

@@ -231,6 +231,7 @@ impl Relay {
         }
         let window = row.loss.window()?;
         let may = is_cool || window.by_connection;
+        let free = if window.is_wide { u64::MAX } else { free };
         let limit = self.window_limit(free, window.halvings);
         (may && row.loss.is_window_due(limit as usize, now)).then_some(Plan::Window { limit })
     }
@@ -423,6 +424,7 @@ impl Relay {
             return;
         };
         let (sub, number) = (attempt.sub, attempt.number);
+        let told = self.inform.limit_max().unwrap_or(u32::MAX);
         if let Via::Socket { n, .. } = page.via {
             self.subs.names.supersede(Some((n, SubName::Page { n })));
         }
@@ -430,6 +432,7 @@ impl Relay {
             page: &page,
             is_whole: matches!(ending, Ending::Whole),
             route: self.route,
+            limit_max: self.config.limits.page.min(told),
             seen: &self.seen,
             now,
         };

@@ -1,0 +1,410 @@
+//! A relay part beside a relay that stores events and answers requests from what it stores.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use buzz_proto::config::Consumer;
+use buzz_proto::ids::{EventId, Ticket};
+use buzz_proto::note::Note;
+use buzz_proto::relay::{Action, Command, Config, Disposal, HttpAnswer, Input, Record, Relay, Sub};
+use buzz_proto::time::{MonoTime, UnixTime};
+use buzz_proto::wire::{Event, Filter};
+use buzz_sim::relay::{given, with_consumer};
+use buzz_sim::script::Script;
+use buzz_sim::toy::{self, START, Toy, channel};
+
+/// How a request for stored events is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// With all that is stored, and the end.
+    Whole,
+    /// With nothing, and the end: a database that failed.
+    Empty,
+    /// With so many events, and then silence.
+    Cut(usize),
+    /// With a refusal.
+    Closed(&'static str),
+}
+
+/// A request for stored events.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) at: MonoTime,
+    pub(crate) name: String,
+    pub(crate) filter: Filter,
+}
+
+impl Request {
+    pub(crate) fn is_page(&self) -> bool {
+        self.name.starts_with("page-") || self.name == "/query"
+    }
+
+    pub(crate) fn channel(&self) -> u8 {
+        self.filter.channel.map_or(0, |channel| channel.0[0])
+    }
+}
+
+pub(crate) struct Bench {
+    pub(crate) script: Script<Relay>,
+    stored: BTreeMap<EventId, Toy>,
+    /// Names of the live requests on this connection, newest of each channel.
+    live: BTreeMap<u8, String>,
+    pub(crate) delivered: Vec<EventId>,
+    pub(crate) requests: Vec<Request>,
+    pub(crate) records: BTreeMap<Sub, Record>,
+    /// For requests of pages and of live subscriptions.
+    pub(crate) page: Answer,
+    pub(crate) history: Answer,
+    /// `/query` is there.
+    pub(crate) has_query: bool,
+    /// Records are kept when this is set.
+    pub(crate) keeps: bool,
+    /// Requests for pages do not leave.
+    pub(crate) writes_fail: bool,
+    notes: Vec<Note>,
+    taken: u64,
+}
+
+impl Bench {
+    /// A live connection with these channels, and an external consumer with so many slots.
+    pub(crate) fn live(channels: &[u8], slots: u32) -> Self {
+        let mut bench = Self::new(given(channels), &Consumer::External { slots });
+        bench.connect();
+        bench
+    }
+
+    pub(crate) fn new(config: Config, consumer: &Consumer) -> Self {
+        Self {
+            script: with_consumer(config, consumer),
+            stored: BTreeMap::new(),
+            live: BTreeMap::new(),
+            delivered: Vec::new(),
+            requests: Vec::new(),
+            records: BTreeMap::new(),
+            page: Answer::Whole,
+            history: Answer::Whole,
+            has_query: false,
+            keeps: true,
+            writes_fail: false,
+            notes: Vec::new(),
+            taken: 0,
+        }
+    }
+
+    /// Opens the next socket, authenticates and has all live subscriptions answered.
+    pub(crate) fn connect(&mut self) {
+        self.live.clear();
+        self.script.live_with_auth();
+        self.settle();
+    }
+
+    /// The socket ends, and the next one opens when the ladder lets it.
+    pub(crate) fn reconnect_after(&mut self, span: Duration) {
+        self.disconnect();
+        self.script.run_for(span);
+        self.connect();
+    }
+
+    /// The next socket opens, as the ladder lets it.
+    pub(crate) fn reopen(&mut self) {
+        self.script.run_for(Duration::from_millis(1));
+        self.connect();
+    }
+
+    pub(crate) fn disconnect(&mut self) {
+        self.live.clear();
+        self.script.closed(None);
+        self.settle();
+    }
+
+    /// Carries out orders until there are none.
+    pub(crate) fn settle(&mut self) {
+        loop {
+            let orders = self.script.timed_orders();
+            self.notes.extend(self.script.notes());
+            if orders.is_empty() {
+                return;
+            }
+            let mut facts = Vec::new();
+            for (at, order) in orders {
+                self.carry_out(at, order, &mut facts);
+            }
+            for fact in facts {
+                let rest = self.script.timed_orders();
+                self.script.input(fact);
+                self.script.put_back(rest);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, at: MonoTime, order: Action, facts: &mut Vec<Input>) {
+        let conn = self.script.conn();
+        match order {
+            Action::Verify { ticket, .. } => facts.push(Input::Verified {
+                ticket,
+                genuine: true,
+            }),
+            Action::Deliver { event, .. } => self.delivered.push(event.id()),
+            Action::Send {
+                write,
+                text,
+                conn: of,
+            } if of == conn => {
+                let text = String::from_utf8_lossy(&text).into_owned();
+                if self.writes_fail && text.starts_with("[\"REQ\",\"page-") {
+                    let sent = false;
+                    self.note_request(at, &text);
+                    facts.push(Input::WriteFailed { write, sent });
+                    return;
+                }
+                facts.push(Input::Written { write });
+                self.answer(at, &text, facts);
+            }
+            Action::Query { ticket, body } => {
+                let filters: Vec<Filter> = serde_json::from_slice(&body).expect("filters");
+                facts.push(self.answer_query(at, ticket, &filters));
+            }
+            Action::Persist {
+                ticket,
+                records,
+                forgotten,
+            } => {
+                if self.keeps {
+                    for record in records {
+                        self.records.insert(record.sub, record);
+                    }
+                    for sub in forgotten {
+                        self.records.remove(&sub);
+                    }
+                    facts.push(Input::Persisted { ticket });
+                } else {
+                    facts.push(Input::PersistFailed { ticket });
+                }
+            }
+            Action::Connect { .. }
+            | Action::Close { .. }
+            | Action::Send { .. }
+            | Action::Ping { .. }
+            | Action::SignAuth { .. }
+            | Action::Inform { .. }
+            | Action::Abort { .. }
+            | Action::Report { .. }
+            | Action::Channel { .. }
+            | Action::Receipt { .. }
+            | Action::Link { .. }
+            | Action::Ended
+            | Action::Note(_)
+            | Action::WakeAt(_) => {}
+        }
+    }
+
+    /// Remembers a request; nothing when the frame is none.
+    fn note_request(&mut self, at: MonoTime, text: &str) -> Option<Request> {
+        let frame: Vec<serde_json::Value> = serde_json::from_str(text).expect("a frame");
+        if frame[0] != "REQ" {
+            return None;
+        }
+        let request = Request {
+            at,
+            name: frame[1].as_str().unwrap_or_default().to_owned(),
+            filter: serde_json::from_value(frame[2].clone()).expect("a filter"),
+        };
+        self.requests.push(request.clone());
+        Some(request)
+    }
+
+    fn answer(&mut self, at: MonoTime, text: &str, facts: &mut Vec<Input>) {
+        let Some(request) = self.note_request(at, text) else {
+            return;
+        };
+        let (name, filter) = (request.name.clone(), request.filter.clone());
+        let answer = if request.is_page() {
+            self.page.clone()
+        } else {
+            self.live.insert(request.channel(), name.clone());
+            self.history.clone()
+        };
+        let mut found = self.find(&filter);
+        let conn = self.script.conn();
+        let mut say = |text| facts.push(Input::Frame { conn, text });
+        match answer {
+            Answer::Empty => return say(toy::eose(&name)),
+            Answer::Closed(reason) => return say(toy::closed(&name, reason)),
+            Answer::Cut(count) => found.truncate(count),
+            Answer::Whole => {}
+        }
+        for event in &found {
+            say(toy::event_frame(&name, event));
+        }
+        if answer == Answer::Whole {
+            say(toy::eose(&name));
+        }
+    }
+
+    fn answer_query(&mut self, at: MonoTime, ticket: Ticket, filters: &[Filter]) -> Input {
+        let mut found = Vec::new();
+        for filter in filters {
+            self.requests.push(Request {
+                at,
+                name: "/query".to_owned(),
+                filter: filter.clone(),
+            });
+            found.extend(self.find(filter));
+        }
+        let status = if self.has_query { 200 } else { 404 };
+        let answer = HttpAnswer {
+            status,
+            retry_after: None,
+            date: None,
+            body: toy::events(&found),
+        };
+        Input::Answered { ticket, answer }
+    }
+
+    /// What is stored and matches, newest first, as a relay sends it.
+    fn find(&self, filter: &Filter) -> Vec<Toy> {
+        let mut found: Vec<(Event, &Toy)> = self
+            .stored
+            .values()
+            .map(|toy| (toy.event(), toy))
+            .filter(|(event, _)| filter.matches(event))
+            .filter(|(event, _)| match (filter.until, filter.before_id) {
+                (Some(until), Some(before)) => event.created_at() < until || event.id() > before,
+                _ => true,
+            })
+            .collect();
+        found.sort_by_key(|(event, _)| (std::cmp::Reverse(event.created_at()), event.id()));
+        let limit = filter.limit.map_or(usize::MAX, |limit| limit as usize);
+        found.into_iter().take(limit).map(|(_, toy)| toy.clone()).collect()
+    }
+
+    /// An event is stored, and the live subscription brings it if there is one.
+    pub(crate) fn publish(&mut self, n: u64, place: u8, dated: UnixTime) -> EventId {
+        let event = Toy::mention(n, channel(place)).dated(dated);
+        self.stored.insert(toy::id(n), event.clone());
+        if let Some(name) = self.live.get(&place) {
+            self.script.frame(toy::event_frame(name, &event));
+            self.settle();
+        }
+        toy::id(n)
+    }
+
+    /// An event is stored, and nothing brings it.
+    pub(crate) fn store(&mut self, n: u64, place: u8, dated: UnixTime) -> EventId {
+        self.stored
+            .insert(toy::id(n), Toy::mention(n, channel(place)).dated(dated));
+        toy::id(n)
+    }
+
+    pub(crate) fn date_of(&self, n: u64) -> UnixTime {
+        self.stored[&toy::id(n)].event().created_at()
+    }
+
+    pub(crate) fn delete(&mut self, n: u64) {
+        self.stored.remove(&toy::id(n));
+    }
+
+    /// The consumer takes so many more events.
+    pub(crate) fn take(&mut self, count: u64) {
+        let taken = self.taken + count;
+        self.taken = taken.min(self.delivered.len() as u64);
+        self.script.input(Input::Capacity { taken: self.taken });
+        self.settle();
+    }
+
+    /// The consumer takes all that there is, one by one, until there is no more.
+    pub(crate) fn take_all(&mut self) {
+        while self.taken < self.delivered.len() as u64 {
+            self.take(1);
+        }
+    }
+
+    pub(crate) fn dispose(&mut self, event: EventId, how: Disposal) {
+        self.script.input(Input::Disposed { event, how });
+        self.settle();
+    }
+
+    /// Lets time pass, with the peer's pings and our wall clock.
+    pub(crate) fn run_for(&mut self, span: Duration) {
+        let end = self.script.now().after(span);
+        while self.script.now() < end {
+            let conn = self.script.conn();
+            self.script.input(Input::Pinged { conn });
+            self.settle();
+            let next = self.script.now().after(Duration::from_secs(1)).min(end);
+            self.script.run_until(next);
+            self.settle();
+        }
+    }
+
+    /// The relay's time.
+    pub(crate) fn present(&self) -> UnixTime {
+        START.after(self.script.now().saturating_since(MonoTime::ZERO))
+    }
+
+    pub(crate) fn subscribe(&mut self, place: u8) {
+        self.script.subscribe(channel(place));
+        self.settle();
+    }
+
+    /// The wire name of the live subscription to a channel.
+    pub(crate) fn live_name(&self, place: u8) -> String {
+        self.live.get(&place).expect("a live subscription").clone()
+    }
+
+    /// The live subscription brings an event that is not stored.
+    pub(crate) fn bring(&mut self, place: u8, event: &Toy) {
+        let name = self.live.get(&place).expect("a live subscription");
+        self.script.frame(toy::event_frame(name, event));
+        self.settle();
+    }
+
+    /// The machine ends.
+    pub(crate) fn shut_down(&mut self) {
+        let grace = Duration::from_secs(5);
+        self.script.command(Command::Shutdown { grace });
+        self.settle();
+        let end = self.script.now().after(grace);
+        self.script.run_until(end);
+        self.settle();
+    }
+
+    pub(crate) fn unsubscribe(&mut self, place: u8) {
+        let channel = channel(place);
+        self.script.command(Command::Unsubscribe { channel });
+        self.settle();
+    }
+
+    /// Requests for pages since the last look.
+    pub(crate) fn pages(&mut self) -> Vec<Request> {
+        let (pages, rest) = std::mem::take(&mut self.requests)
+            .into_iter()
+            .partition(Request::is_page);
+        self.requests = rest;
+        pages
+    }
+
+    /// The notes since the last look that tell of gaps.
+    pub(crate) fn gaps(&mut self) -> Vec<Note> {
+        let notes = std::mem::take(&mut self.notes);
+        let is_gap = |note: &Note| matches!(note, Note::Gap { .. });
+        notes.into_iter().filter(is_gap).collect()
+    }
+
+    pub(crate) fn notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Demands that exactly these events were delivered, each once.
+    pub(crate) fn expect_delivered(&self, expected: impl IntoIterator<Item = EventId>) {
+        let expected: BTreeSet<_> = expected.into_iter().collect();
+        let found: BTreeSet<_> = self.delivered.iter().copied().collect();
+        let missing: Vec<_> = expected.difference(&found).collect();
+        let excess: Vec<_> = found.difference(&expected).collect();
+        assert_eq!(self.delivered.len(), found.len(), "something came twice");
+        if !(missing.is_empty() && excess.is_empty()) {
+            self.script
+                .fail(&format!("missing {missing:?}\nexcess {excess:?}"));
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Recovery: what found no room, or was missed, is read again; how much that costs; and what is
+//! said of what cannot be read.
+
+mod bench;
+mod clocks;
+mod failures;
+mod outages;
+mod overload;
+mod pace;
+mod records;

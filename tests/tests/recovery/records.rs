@@ -1,0 +1,1 @@
+//! Records, and the lives that begin with them.

@@ -11,7 +11,7 @@ use buzz_proto::time::{MonoTime, UnixTime};
 use buzz_proto::wire::{Event, Filter};
 use buzz_sim::relay::{given, with_consumer};
 use buzz_sim::script::Script;
-use buzz_sim::toy::{self, START, Toy, channel};
+use buzz_sim::toy::{self, ME, START, Toy, channel};
 
 /// How a request for stored events is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +50,9 @@ pub(crate) struct Bench {
     /// Names of the live requests on this connection, newest of each channel.
     live: BTreeMap<u8, String>,
     pub(crate) delivered: Vec<EventId>,
+    /// In how many lives the events were begun, as they were delivered.
+    pub(crate) lives: Vec<u32>,
+    pub(crate) persists: Vec<MonoTime>,
     pub(crate) requests: Vec<Request>,
     pub(crate) records: BTreeMap<Sub, Record>,
     /// For requests of pages and of live subscriptions.
@@ -57,6 +60,9 @@ pub(crate) struct Bench {
     pub(crate) history: Answer,
     /// `/query` is there.
     pub(crate) has_query: bool,
+    /// Events that must not come.
+    pub(crate) forbidden: BTreeSet<EventId>,
+    disposed: BTreeSet<EventId>,
     /// Records are kept when this is set.
     pub(crate) keeps: bool,
     /// Requests for pages do not leave.
@@ -79,16 +85,36 @@ impl Bench {
             stored: BTreeMap::new(),
             live: BTreeMap::new(),
             delivered: Vec::new(),
+            lives: Vec::new(),
+            persists: Vec::new(),
             requests: Vec::new(),
             records: BTreeMap::new(),
             page: Answer::Whole,
             history: Answer::Whole,
             has_query: false,
+            forbidden: BTreeSet::new(),
+            disposed: BTreeSet::new(),
             keeps: true,
             writes_fail: false,
             notes: Vec::new(),
             taken: 0,
         }
+    }
+
+    /// The process is killed and begins anew with the records that were kept. The clock goes on.
+    pub(crate) fn restart(self, channels: &[u8], consumer: &Consumer) -> Self {
+        let records = Some(self.records.values().cloned().collect());
+        let config = Config {
+            records,
+            ..given(channels)
+        };
+        let mut next = Self::new(config, consumer);
+        let present = self.script.now();
+        next.script.sleep_until(present);
+        next.stored = self.stored;
+        next.records = self.records;
+        next.has_query = self.has_query;
+        next
     }
 
     /// Opens the next socket, authenticates and has all live subscriptions answered.
@@ -98,17 +124,43 @@ impl Bench {
         self.settle();
     }
 
-    /// The socket ends, and the next one opens when the ladder lets it.
-    pub(crate) fn reconnect_after(&mut self, span: Duration) {
-        self.disconnect();
-        self.script.run_for(span);
-        self.connect();
-    }
-
     /// The next socket opens, as the ladder lets it.
     pub(crate) fn reopen(&mut self) {
-        self.script.run_for(Duration::from_millis(1));
-        self.connect();
+        for _ in 0..70 {
+            self.script.run_for(Duration::from_secs(1));
+            let orders = self.script.timed_orders();
+            let is_dial = |(_, order): &(MonoTime, Action)| matches!(order, Action::Connect { .. });
+            let has_dialed = orders.iter().any(is_dial);
+            self.script.put_back(orders);
+            if has_dialed {
+                return self.connect();
+            }
+            self.settle();
+        }
+        self.script.fail("no dial");
+    }
+
+    /// The socket ends, and a second later the next one is there.
+    pub(crate) fn reconnect(&mut self) {
+        self.disconnect();
+        self.script.run_for(Duration::from_secs(1));
+        self.reopen();
+    }
+
+    /// An answer of this agent to an event is stored.
+    pub(crate) fn store_answer(&mut self, n: u64, to: u64, dated: UnixTime) {
+        let answer = Toy::new(n)
+            .author(ME)
+            .dated(dated)
+            .tag(&["e", &toy::id(to).to_string(), "", "reply"]);
+        self.stored.insert(toy::id(n), answer);
+    }
+
+    /// Work on an event begins.
+    pub(crate) fn start(&mut self, event: EventId, target: EventId) {
+        let events = vec![event];
+        self.script.input(Input::Started { events, target });
+        self.settle();
     }
 
     pub(crate) fn disconnect(&mut self) {
@@ -144,7 +196,13 @@ impl Bench {
                 ticket,
                 genuine: true,
             }),
-            Action::Deliver { event, .. } => self.delivered.push(event.id()),
+            Action::Deliver { event, lives, .. } => {
+                if self.forbidden.contains(&event.id()) {
+                    self.script.fail(&format!("{} came again", event.id()));
+                }
+                self.delivered.push(event.id());
+                self.lives.push(lives);
+            }
             Action::Send {
                 write,
                 text,
@@ -169,6 +227,7 @@ impl Bench {
                 records,
                 forgotten,
             } => {
+                self.persists.push(at);
                 if self.keeps {
                     for record in records {
                         self.records.insert(record.sub, record);
@@ -319,7 +378,17 @@ impl Bench {
         }
     }
 
+    /// What was delivered and has no outcome.
+    pub(crate) fn undisposed(&self) -> Vec<EventId> {
+        let delivered = self.delivered.iter();
+        delivered
+            .filter(|event| !self.disposed.contains(event))
+            .copied()
+            .collect()
+    }
+
     pub(crate) fn dispose(&mut self, event: EventId, how: Disposal) {
+        self.disposed.insert(event);
         self.script.input(Input::Disposed { event, how });
         self.settle();
     }

@@ -57,3 +57,34 @@ fn failure(error: &ScenarioError) -> Failure {
         other => Failure::other(other),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_wrong_figure_makes_the_exit_code_that_of_a_loss() {
+        let clean = Figures {
+            owed: 977,
+            delivered: 977,
+            ..Figures::default()
+        };
+        let lacking = Figures {
+            delivered: 976,
+            ..clean.clone()
+        };
+        let doubled = Figures {
+            duplicates: 1,
+            ..clean.clone()
+        };
+        let gaping = Figures {
+            gaps: 1,
+            ..clean.clone()
+        };
+
+        assert_eq!(exit_of(&clean), Exit::Done);
+        for wrong in [lacking, doubled, gaping] {
+            assert_eq!(exit_of(&wrong), Exit::Lost, "{wrong:?}");
+        }
+    }
+}

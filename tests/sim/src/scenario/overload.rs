@@ -171,14 +171,8 @@ impl Overload {
     /// When a setting lies outside its bounds, or the agent does not get its subscriptions.
     pub fn play(&self, mut progress: impl FnMut(&str)) -> Result<Figures, ScenarioError> {
         self.check()?;
-        let mut world = World::new(config(self.slots), Settings::default(), self.seed)?;
-        let channels: Vec<_> = (1..self.subscriptions)
-            .filter_map(|number| u16::try_from(number).ok().map(channel))
-            .collect();
-        for channel in &channels {
-            world.open_channel(*channel)?;
-        }
-        self.subscribe(&mut world)?;
+        let channels = channels(self.subscriptions);
+        let mut world = self.start(&channels)?;
         let mut tally = Tally::since(world.now());
         for round in 1..=self.rounds {
             progress(&format!("round {round} of {}", self.rounds));
@@ -207,15 +201,19 @@ impl Overload {
         Ok(())
     }
 
-    /// Waits until the relay has confirmed every subscription.
-    fn subscribe(&self, world: &mut World) -> Result<(), ScenarioError> {
+    /// A world in which the relay has confirmed every subscription.
+    fn start(&self, channels: &[ChannelId]) -> Result<World, ScenarioError> {
+        let mut world = World::new(config(self.slots), Settings::default(), self.seed)?;
+        for channel in channels {
+            world.open_channel(*channel)?;
+        }
         let wanted = usize::try_from(self.subscriptions).unwrap_or(usize::MAX);
         if !world.run_until(START_MAX, |world| world.subscriptions() >= wanted) {
             let confirmed = world.subscriptions();
             return Err(ScenarioError::NotLive { confirmed, wanted });
         }
         world.run_for(CALM);
-        Ok(())
+        Ok(world)
     }
 
     fn burst(
@@ -297,11 +295,15 @@ impl Tally {
     }
 }
 
+/// One subscription is that of membership.
+fn channels(subscriptions: u32) -> Vec<ChannelId> {
+    let numbers = (1..subscriptions).filter_map(|number| u16::try_from(number).ok());
+    numbers.map(channel).collect()
+}
+
 fn missing(world: &World, published: &BTreeSet<EventId>) -> usize {
     let undelivered = world.undelivered();
-    undelivered
-        .filter(|(id, _)| published.contains(id))
-        .count()
+    undelivered.filter(|(id, _)| published.contains(id)).count()
 }
 
 #[cfg(test)]
@@ -326,5 +328,24 @@ mod tests {
         assert!(!with(|figures| figures.owed -= 1));
         assert!(!with(|figures| figures.duplicates += 1));
         assert!(!with(|figures| figures.gaps += 1));
+    }
+
+    #[test]
+    fn requests_are_counted_since_all_stood_and_those_for_other_channels_apart() {
+        let small = Overload {
+            subscriptions: 4,
+            ..Overload::default()
+        };
+        let mut world = small.start(&channels(4)).expect("the settings work");
+        let mut tally = Tally::since(world.now());
+        tally.lossy.insert(channel(2));
+        let before = small.figures(&world, &tally);
+        world.cut_connection();
+        world.run_for(RECOVERY);
+
+        let after = small.figures(&world, &tally);
+
+        assert_eq!((before.history_requests, before.requests_elsewhere), (0, 0));
+        assert_eq!((after.history_requests, after.requests_elsewhere), (3, 2));
     }
 }

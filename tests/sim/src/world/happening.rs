@@ -37,7 +37,10 @@ pub(super) enum Fact {
     /// The machine is told, whatever else has happened.
     Told(Input),
     /// The machine is told if this is still its socket.
-    OnSocket { conn: ConnId, input: relay::Input },
+    OnSocket {
+        conn: ConnId,
+        input: relay::Input,
+    },
     Connected {
         conn: ConnId,
         date: UnixTime,

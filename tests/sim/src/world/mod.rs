@@ -87,11 +87,11 @@ pub fn config(slots: u32) -> Config {
 
 impl World {
     /// A world before its first moment: no channel exists, and the agent has not dialed. Seed, key
-    /// and URL of `config` are set by the world.
+    /// and URL of `config` are set by the world, and the relay serves that URL alone, without TLS.
     ///
     /// # Errors
     /// When a setting cannot work, or asks for workers, of which this world has none.
-    pub fn new(mut config: Config, settings: Settings, seed: u64) -> Result<Self, WorldError> {
+    pub fn new(mut config: Config, mut settings: Settings, seed: u64) -> Result<Self, WorldError> {
         if let Consumer::Workers(_) = config.consumer {
             return Err(WorldError::Workers);
         }
@@ -101,6 +101,8 @@ impl World {
         config.seed = seed;
         config.me = public_key(&agent_keys).ok_or(WorldError::Key)?;
         URL.clone_into(&mut config.relay.url);
+        settings.tls_in_front = false;
+        settings.hosts.clear();
         let seed = Seed(seed);
         let mut world = Self {
             clock: Clock::new(),
@@ -113,7 +115,8 @@ impl World {
         Ok(world)
     }
 
-    /// Opens a channel in which everybody may write and the agent is a member.
+    /// Opens a channel in which everybody may write and the agent is a member. One that is opened
+    /// before any time has passed is there since an hour ago; later ones are news to the agent.
     ///
     /// # Errors
     /// When it exists, in the relay's words.
@@ -137,7 +140,10 @@ impl World {
         content: &str,
         dated: Option<UnixTime>,
     ) -> Result<EventId, WorldError> {
-        let tags = vec![tag("h", &channel.to_string()), tag("p", self.agent.public())];
+        let tags = vec![
+            tag("h", &channel.to_string()),
+            tag("p", self.agent.public()),
+        ];
         let id = self.post(author, MESSAGE, tags, content, dated)?;
         self.owed.insert(id, channel);
         Ok(id)
@@ -387,7 +393,9 @@ pub enum WorldError {
 impl fmt::Display for WorldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Config(error) => write!(f, "the machine cannot work with these settings: {error}"),
+            Self::Config(error) => {
+                write!(f, "the machine cannot work with these settings: {error}")
+            }
             Self::Workers => f.write_str(
                 "a world has a consumer and no workers: give it a configuration with an external \
                  consumer",

@@ -32,6 +32,8 @@ use super::requests::{Request, Way};
 const WRITE_EVERY: Duration = Duration::from_millis(1);
 /// A long history waits this long for room in the send buffer, and then overruns it.
 const HISTORY_PATIENCE: Duration = Duration::from_secs(2);
+/// Channels that are there from the first moment were opened this long before it.
+const CHANNEL_AGE: Duration = Duration::from_secs(3600);
 /// Stored events are queued in pieces of this size.
 const HISTORY_PIECE: usize = 100;
 
@@ -101,7 +103,8 @@ impl RelaySide {
         self.lines.values().map(|line| line.confirmed.len()).sum()
     }
 
-    /// A channel in which everybody may write, with one member besides its owner.
+    /// A channel in which everybody may write, with one member besides its owner. In the first
+    /// moment of a world it is an old one.
     pub(super) fn open_channel(
         &mut self,
         channel: ChannelId,
@@ -110,6 +113,8 @@ impl RelaySide {
         clock: &mut Clock,
     ) -> Result<(), String> {
         let id = channel.to_string();
+        let is_first_moment = clock.now() == MonoTime::ZERO;
+        let age = is_first_moment.then_some(CHANNEL_AGE).unwrap_or_default();
         let new = NewChannel {
             id: &id,
             name: "a channel",
@@ -119,6 +124,7 @@ impl RelaySide {
             owner,
         };
         self.change(clock, |rules, now| {
+            let now = now.saturating_sub(age);
             rules.create_channel(new, now)?;
             rules.add_member(&id, member, Role::Bot, owner, now)
         })
@@ -163,13 +169,7 @@ impl RelaySide {
     }
 
     /// Answers an HTTP call of the agent.
-    pub(super) fn call(
-        &mut self,
-        life: u32,
-        call: Call,
-        request: &HttpRequest,
-        clock: &mut Clock,
-    ) {
+    pub(super) fn call(&mut self, life: u32, call: Call, request: &HttpRequest, clock: &mut Clock) {
         if request.path == "/query" {
             let filters = serde_json::from_slice::<Vec<Value>>(&request.body);
             let filters = filters.unwrap_or_default();

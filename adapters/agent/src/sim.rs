@@ -52,10 +52,10 @@ const fn exit_of(figures: &Figures) -> Exit {
 }
 
 fn failure(error: &ScenarioError) -> Failure {
-    match error {
-        ScenarioError::Setting { .. } => Failure::settings(error),
-        other => Failure::other(other),
+    if let ScenarioError::Setting { .. } = error {
+        return Failure::settings(error);
     }
+    Failure::other(error)
 }
 
 #[cfg(test)]

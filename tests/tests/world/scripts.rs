@@ -8,6 +8,7 @@ use buzz_proto::config::Config;
 use buzz_proto::ids::EventId;
 use buzz_proto::note::{LinkNote, Note, SubPhase};
 use buzz_proto::time::MonoTime;
+use buzz_proto::trace::Replay;
 use buzz_sim::machine::workers;
 use buzz_sim::world::{Person, Way, World, WorldError, channel, config};
 
@@ -118,10 +119,8 @@ fn without_a_network_every_dial_fails_and_what_was_missed_comes_afterwards() {
 #[test]
 fn a_history_without_its_end_is_asked_for_again() {
     let mut world = world(config(8), 7);
-    let everyone = Target::Everyone;
-    world
-        .faults_mut()
-        .arm(Fault::CutHistory(0), everyone.clone(), 1);
+    let cut = Fault::CutHistory(0);
+    world.faults_mut().arm(cut, Target::Everyone, 1);
     world.run_for(30 * SOON);
     let unconfirmed = world.subscriptions();
     world.run_for(2 * MINUTE);
@@ -175,6 +174,27 @@ fn a_killed_agent_starts_anew_and_what_it_held_goes_with_it() {
     let last = world.delivered().last().expect("something was delivered");
     assert_eq!((last.event.id(), last.life), (fresh[0], 1));
     assert_eq!(world.relay_stats().connections_open, 1);
+}
+
+#[test]
+fn the_trace_of_each_life_replays_to_the_same_orders() {
+    let mut world = world(config(8), 7);
+    world.record();
+    world.run_for(MINUTE);
+    publish(&mut world, 10);
+    let first = world.trace().to_vec();
+    world.restart().expect("its settings work");
+    world.run_for(MINUTE);
+
+    for trace in [first.as_slice(), world.trace()] {
+        let (head, calls) = trace.split_first().expect("it has a head");
+        let mut replay = Replay::new(head).expect("the head is that of a trace");
+        for call in calls {
+            let step = replay.step(call).expect("the line is a call");
+            assert_eq!(step.difference(), None, "{call}");
+        }
+        assert!(calls.len() > 20);
+    }
 }
 
 #[test]

@@ -51,8 +51,8 @@ impl fmt::Display for ScenarioError {
             Self::World(error) => error.fmt(f),
             Self::NotLive { confirmed, wanted } => write!(
                 f,
-                "the relay confirmed {confirmed} of {wanted} subscriptions, so nothing can be \
-                 measured: record a trace of the agent on a development relay to see why"
+                "the relay confirmed {confirmed} of {wanted} subscriptions in time, so there is \
+                 nothing to measure: play it with fewer"
             ),
         }
     }

@@ -26,6 +26,7 @@ mod clock;
 mod consumer;
 mod happening;
 mod people;
+mod record;
 mod relay;
 mod requests;
 
@@ -333,7 +334,18 @@ impl World {
     /// A number that two runs share only if every fact and every order was the same, with its time.
     #[must_use]
     pub fn digest(&self) -> u64 {
-        self.agent.digest()
+        self.agent.recording.digest()
+    }
+
+    /// From now on facts and orders are kept as a trace; before the first moment, all of them.
+    pub const fn record(&mut self) {
+        self.agent.recording.keep();
+    }
+
+    /// The lines of the trace of the present life, for `buzz-agent replay` if it is whole.
+    #[must_use]
+    pub fn trace(&self) -> &[String] {
+        self.agent.recording.lines()
     }
 
     /// The next thing that happens until then. False when there is none.

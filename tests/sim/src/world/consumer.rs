@@ -79,3 +79,44 @@ impl Consumer {
         extra.fold(0, u64::saturating_add)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::toy::{Toy, channel, id};
+
+    fn delivery(n: u64) -> Delivered {
+        Delivered {
+            at: MonoTime::ZERO,
+            life: 0,
+            sub: Sub::Channel(channel(1)),
+            event: Toy::new(n).event(),
+        }
+    }
+
+    #[test]
+    fn every_delivery_beyond_the_first_of_an_event_is_a_duplicate() {
+        let mut consumer = Consumer::default();
+        for n in [1, 2, 1, 1, 3] {
+            consumer.receive(delivery(n));
+        }
+
+        assert_eq!(consumer.duplicates(), 2);
+        assert!(consumer.has(id(3)) && !consumer.has(id(4)));
+        assert_eq!(consumer.take(2), [id(1), id(2)]);
+        assert_eq!((consumer.taken(), consumer.waiting()), (2, 3));
+    }
+
+    #[test]
+    fn what_was_not_taken_dies_with_the_process_and_the_count_begins_anew() {
+        let mut consumer = Consumer::default();
+        consumer.receive(delivery(1));
+        consumer.receive(delivery(2));
+        consumer.take(1);
+
+        consumer.die();
+
+        assert_eq!((consumer.taken(), consumer.waiting()), (0, 0));
+        assert_eq!(consumer.delivered().len(), 2);
+    }
+}

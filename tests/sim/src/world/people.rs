@@ -102,3 +102,27 @@ pub(super) fn information() -> HttpRequest {
 pub(super) fn is_genuine(raw: &[u8]) -> bool {
     serde_json::from_slice::<Event>(raw).is_ok_and(|event| event.forgery().is_none())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_genuine_until_a_letter_of_it_changes() {
+        let keys = keys_of(Role::Person(Person(7))).unwrap();
+        let json = keys.sign_event(9, Vec::new(), "hello", 5).to_json();
+
+        assert!(is_genuine(json.as_bytes()));
+        assert!(!is_genuine(json.replace("hello", "hullo").as_bytes()));
+        assert!(!is_genuine(b"{}"));
+    }
+
+    #[test]
+    fn everybody_has_a_key_of_their_own() {
+        let roles = [Role::Relay, Role::Agent, Role::Person(Person(0))];
+        let keys = roles.map(|role| keys_of(role).unwrap().public().to_owned());
+
+        assert!(keys[0] != keys[1] && keys[1] != keys[2] && keys[0] != keys[2]);
+        assert!(keys_of(Role::Person(Person(u32::MAX))).is_ok());
+    }
+}

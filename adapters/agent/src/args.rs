@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use clap::builder::{BoolishValueParser, Resettable};
+use buzz_sim::scenario::overload::Overload;
+use clap::builder::{BoolishValueParser, RangedI64ValueParser, Resettable};
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{
@@ -23,7 +24,7 @@ Exit codes:
   4  the relay refuses the key
   5  the worker's command is missing or does not speak ACP
   6  the trace cannot be read or replays differently
-  7  the demo lost or duplicated a reply
+  7  the demo lost or duplicated a reply, or a simulation an event
 
 People read stderr, programs read stdout (--json).";
 
@@ -71,6 +72,7 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     Keygen(KeygenArgs),
     Replay(ReplayArgs),
+    Sim(SimArgs),
     /// A worker that answers with what it was asked.
     #[command(hide = true)]
     EchoWorker,
@@ -144,6 +146,7 @@ impl Command {
             Self::Run(args) => args.json,
             Self::Keygen(args) => args.json,
             Self::Replay(args) => args.json,
+            Self::Sim(args) => args.is_json(),
             Self::EchoWorker => false,
         }
     }
@@ -285,6 +288,61 @@ pub(crate) struct ReplayArgs {
     /// Each call as a line of JSON on stdout, the verdict last.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Plays a scenario in virtual time: the machine, a relay with real quotas, no network.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SimArgs {
+    /// Without one, the scenarios are listed.
+    #[command(subcommand)]
+    pub(crate) scenario: Option<Scenario>,
+}
+
+impl SimArgs {
+    const fn is_json(&self) -> bool {
+        match &self.scenario {
+            Some(Scenario::Overload(args)) => args.json,
+            None => false,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Scenario {
+    Overload(OverloadArgs),
+}
+
+/// More mentions than there is room for, in one channel of many, again and again.
+///
+/// The exit code is 0 only if everything owed was delivered, once, without a gap; else it is 7.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct OverloadArgs {
+    /// Figures as one JSON object, the last line on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Where chance comes from: the same seed gives the same figures.
+    #[arg(long, value_name = "NUMBER", default_value_t = Overload::default().seed)]
+    pub(crate) seed: u64,
+    /// Events that may be delivered and not taken.
+    #[arg(long, value_name = "N", default_value_t = Overload::default().slots)]
+    #[arg(value_parser = bounded(Overload::SLOTS))]
+    pub(crate) slots: u32,
+    /// Subscriptions: one for membership, one for each channel.
+    #[arg(long, value_name = "N", default_value_t = Overload::default().subscriptions)]
+    #[arg(value_parser = bounded(Overload::SUBSCRIPTIONS))]
+    pub(crate) subscriptions: u32,
+    /// How often it happens.
+    #[arg(long, value_name = "N", default_value_t = Overload::default().rounds)]
+    #[arg(value_parser = bounded(Overload::ROUNDS))]
+    pub(crate) rounds: u32,
+    /// Mentions in each round.
+    #[arg(long, value_name = "N", default_value_t = Overload::default().events)]
+    #[arg(value_parser = bounded(Overload::EVENTS))]
+    pub(crate) events: u32,
+}
+
+fn bounded((least, greatest): (u32, u32)) -> RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(i64::from(least)..=i64::from(greatest))
 }
 
 /// Who is answered.

@@ -15,6 +15,7 @@ mod run;
 mod secrets;
 mod settings;
 mod signals;
+mod sim;
 mod startup;
 mod teller;
 mod trace_file;
@@ -42,20 +43,22 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(*args, ui),
         Command::Keygen(args) => report(keygen::run(&args, ui), ui),
         Command::Replay(args) => report(replay::run(&args, ui), ui),
+        Command::Sim(args) => end(sim::run(&args, ui), ui),
         Command::EchoWorker => report(echo::run(), ui),
     }
 }
 
 fn start_demo(args: &DemoArgs, ui: Ui) -> ExitCode {
     let result = fault::contain(|| agent::start_runtime()?.block_on(demo::run(args, ui)));
-    result.map_or_else(|failure| ui.fail(&failure), ExitCode::from)
+    end(result, ui)
 }
 
 fn report(result: Result<(), Failure>, ui: Ui) -> ExitCode {
-    match result {
-        Ok(()) => Exit::Done.into(),
-        Err(failure) => ui.fail(&failure),
-    }
+    end(result.map(|()| Exit::Done), ui)
+}
+
+fn end(result: Result<Exit, Failure>, ui: Ui) -> ExitCode {
+    result.map_or_else(|failure| ui.fail(&failure), ExitCode::from)
 }
 
 /// What the parser of arguments has to say: help and version on stdout, errors on stderr. It

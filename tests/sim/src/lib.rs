@@ -4,10 +4,14 @@
 //! Nothing here reads a clock or opens a socket. A [`Script`](script::Script) feeds one part by
 //! hand and checks the contract of every call; [`toy`] makes the events and frames of a peer;
 //! [`machine`] holds ordinary settings of the whole; [`chaos`] turns bytes into facts, for properties and fuzzing.
+//! A [`World`](world::World) puts the whole machine against a relay with real rules, and a
+//! [`scenario`] is a story in such a world that ends in figures.
 
 pub mod chaos;
 pub mod machine;
 pub mod part;
 pub mod relay;
+pub mod scenario;
 pub mod script;
 pub mod toy;
+pub mod world;

@@ -1,0 +1,61 @@
+//! Stories in a world that end in figures. A scenario decides what happens; what the agent, the
+//! relay and time make of it is the world's affair.
+
+pub mod overload;
+
+use core::fmt;
+
+use crate::world::WorldError;
+
+/// The name of each scenario, and what it plays.
+pub const ALL: [(&str, &str); 1] = [(
+    overload::NAME,
+    "more mentions than there is room for, in one channel of many, again and again",
+)];
+
+/// Why a scenario has no figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ScenarioError {
+    /// A setting lies outside its bounds.
+    Setting {
+        /// Its name.
+        name: &'static str,
+        /// The least and the greatest value.
+        bounds: (u32, u32),
+    },
+    /// The world could not be, or refused something.
+    World(WorldError),
+    /// The agent did not get its subscriptions.
+    NotLive {
+        /// Those that the relay has confirmed.
+        confirmed: usize,
+        /// Those that there should be.
+        wanted: usize,
+    },
+}
+
+impl From<WorldError> for ScenarioError {
+    fn from(error: WorldError) -> Self {
+        Self::World(error)
+    }
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Setting { name, bounds } => {
+                let (least, greatest) = bounds;
+                write!(f, "{name} must lie between {least} and {greatest}")
+            }
+            Self::World(error) => error.fmt(f),
+            Self::NotLive { confirmed, wanted } => write!(
+                f,
+                "the relay confirmed {confirmed} of {wanted} subscriptions in time, so there is \
+                 nothing to measure: play it with fewer"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for ScenarioError {}

@@ -144,7 +144,9 @@ impl Relay {
         let Some(conn) = conn else { return false };
         let begun = *begun.get_or_insert(now.time());
         let is_late = now.reached(begun.after(PATIENCE), Why::Answer);
-        let is_silent = page.as_ref().is_some_and(|page| page.is_silent(limits, now));
+        let is_silent = page
+            .as_ref()
+            .is_some_and(|page| page.is_silent(limits, now));
         if is_late || is_silent {
             let page = page.take();
             return self.stop_looking(is_late, page.map(|page| page.via), now, quotas, out);

@@ -130,12 +130,7 @@ impl Relay {
     }
 
     /// A record that reaches beyond the relay's time would hide what is sent until then.
-    fn distrust_record(
-        &mut self,
-        sub: Sub,
-        relay_time: Option<UnixTime>,
-        out: &mut Vec<Action>,
-    ) {
+    fn distrust_record(&mut self, sub: Sub, relay_time: Option<UnixTime>, out: &mut Vec<Action>) {
         let drift = self.config.limits.drift;
         let Some(row) = self.subs.get_mut(sub) else {
             return;

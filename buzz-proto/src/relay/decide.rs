@@ -5,9 +5,7 @@ use alloc::vec::Vec;
 use super::link::Return;
 use super::membership::Change;
 use super::sub_row::Floor;
-use super::{
-    Action, ChannelKind, ChannelState, Channels, CloseCause, End, Relay, Sub,
-};
+use super::{Action, ChannelKind, ChannelState, Channels, CloseCause, End, Relay, Sub};
 use crate::ids::ChannelId;
 use crate::note::{LinkNote, Note};
 use crate::quotas::Quotas;

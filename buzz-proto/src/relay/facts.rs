@@ -198,7 +198,9 @@ impl Relay {
         if self.inform.awaits(ticket) {
             self.inform.answered(answer);
             let date = answer.date.filter(|_| self.relay_time.is_none());
-            self.relay_time = date.map(|date| WallClock::new(date, now)).or(self.relay_time);
+            self.relay_time = date
+                .map(|date| WallClock::new(date, now))
+                .or(self.relay_time);
             return;
         }
         if !self.roster.awaits(ticket) {
@@ -248,7 +250,10 @@ impl Relay {
         out: &mut Vec<Action>,
     ) {
         let wall = self.wall_at(now);
-        let is_answers = self.answers.page_if(|page| page.is_ticket(ticket)).is_some();
+        let is_answers = self
+            .answers
+            .page_if(|page| page.is_ticket(ticket))
+            .is_some();
         let Some(call) = self
             .page_if(|page| page.is_ticket(ticket))
             .and_then(|page| page.call())
@@ -281,7 +286,10 @@ impl Relay {
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) {
-        let is_answers = self.answers.page_if(|page| page.is_ticket(ticket)).is_some();
+        let is_answers = self
+            .answers
+            .page_if(|page| page.is_ticket(ticket))
+            .is_some();
         let Some(call) = self
             .page_if(|page| page.is_ticket(ticket))
             .and_then(|page| page.call())
@@ -299,7 +307,10 @@ impl Relay {
     }
 
     /// The read under way that is wanted, whoever asked for it.
-    pub(super) fn page_if(&mut self, is_wanted: impl Fn(&Page) -> bool + Copy) -> Option<&mut Page> {
+    pub(super) fn page_if(
+        &mut self,
+        is_wanted: impl Fn(&Page) -> bool + Copy,
+    ) -> Option<&mut Page> {
         self.recovery
             .page_if(is_wanted)
             .or_else(|| self.answers.page_if(is_wanted))

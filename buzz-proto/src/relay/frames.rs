@@ -93,7 +93,8 @@ impl Relay {
         if self.pending.push(sub, event, source, limits).is_err() && owed && self.is_missing(id) {
             let relay_time = self.relay_time_at(context.now);
             let limits = &self.config.limits;
-            self.subs.could_not_keep(sub, relay_time, context.now, limits);
+            self.subs
+                .could_not_keep(sub, relay_time, context.now, limits);
         }
     }
 
@@ -199,7 +200,10 @@ impl Relay {
     /// A read of stored events was refused: what it was for stays to be read.
     fn page_closed(&mut self, n: u64, reason: Reason, context: &mut Context<'_>) {
         let is_recovery = self.recovery.page_if(|page| page.is_n(n)).is_some();
-        let Some(stamp) = self.page_if(|page| page.is_n(n)).and_then(|page| page.stamp()) else {
+        let Some(stamp) = self
+            .page_if(|page| page.is_n(n))
+            .and_then(|page| page.stamp())
+        else {
             return;
         };
         let operations = &mut context.quotas.operations;

@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::link::Return;
-use super::{answers, Action, CloseCause, End, Relay};
+use super::{Action, CloseCause, End, Relay, answers};
 use crate::dedup::Cursor;
 use crate::note::{GapWhy, Note};
 use crate::time::{Now, UnixTime, Why};
@@ -17,7 +17,8 @@ impl Relay {
         for record in records.iter().flatten() {
             for done in &record.done {
                 let unknown = |_| Cursor::Unknown;
-                self.seen.insert(done.event, record.sub, done.dated, unknown);
+                self.seen
+                    .insert(done.event, record.sub, done.dated, unknown);
             }
             self.ledger.restore(record);
             self.restored.insert(record.sub, record.settled);

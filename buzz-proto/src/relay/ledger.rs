@@ -122,7 +122,13 @@ impl Ledger {
     }
 
     /// An event is handed over. In how many earlier lives it was begun.
-    pub(super) fn hand_over(&mut self, sub: Sub, id: EventId, dated: UnixTime, refused: u32) -> u32 {
+    pub(super) fn hand_over(
+        &mut self,
+        sub: Sub,
+        id: EventId,
+        dated: UnixTime,
+        refused: u32,
+    ) -> u32 {
         let book = self.books.entry(sub).or_default();
         let lives = book.earlier.get(&id).map_or(0, |started| started.lives);
         let held = Held {
@@ -172,7 +178,12 @@ impl Ledger {
     }
 
     /// The consumer says what became of an event.
-    pub(super) fn disposed(&mut self, id: EventId, how: Disposal, out: &mut Vec<Action>) -> Disposed {
+    pub(super) fn disposed(
+        &mut self,
+        id: EventId,
+        how: Disposal,
+        out: &mut Vec<Action>,
+    ) -> Disposed {
         let Some(sub) = self.of.remove(&id) else {
             return Disposed::Unknown;
         };
@@ -204,7 +215,13 @@ impl Ledger {
     }
 
     /// An event has its outcome: it is not to be delivered in a later life.
-    pub(super) fn settle(&mut self, sub: Sub, event: EventId, dated: UnixTime, out: &mut Vec<Action>) {
+    pub(super) fn settle(
+        &mut self,
+        sub: Sub,
+        event: EventId,
+        dated: UnixTime,
+        out: &mut Vec<Action>,
+    ) {
         if !self.is_kept {
             return;
         }
@@ -310,11 +327,7 @@ impl Ledger {
         if let Some(order) = &self.order {
             return now.reached(order.since.after(PATIENCE), Why::Persist);
         }
-        self.is_touched
-            && (at_once
-                || self
-                    .next
-                    .is_none_or(|next| now.reached(next, Why::Persist)))
+        self.is_touched && (at_once || self.next.is_none_or(|next| now.reached(next, Why::Persist)))
     }
 
     /// Whether all is kept that is to be.

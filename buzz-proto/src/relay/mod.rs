@@ -353,7 +353,11 @@ impl Relay {
         self.sync.is_due = false;
         self.auth.reset();
         self.route = call::Route::default();
-        if self.recovery.page_if(|page| page.call().is_none()).is_some() {
+        if self
+            .recovery
+            .page_if(|page| page.call().is_none())
+            .is_some()
+        {
             self.page_broke(ReadFailure::Disconnected, now, out);
         }
         self.answers.reset();

@@ -139,7 +139,10 @@ impl Relay {
         moved |= self.advance_attempt(conn, now, quotas, out);
         let Some(conn) = conn else { return moved };
         if self.recovery.attempt.is_none() {
-            let Some((sub, plan)) = self.choose(now, out) else {
+            let told = out.len();
+            let chosen = self.choose(now, out);
+            moved |= out.len() > told;
+            let Some((sub, plan)) = chosen else {
                 return moved;
             };
             self.begin_attempt(sub, plan);
@@ -514,8 +517,7 @@ impl Relay {
             self.give_up(page.via, quotas, out);
         }
         let was_asked = attempt.pages > 0;
-        self.recovery.cool_until =
-            (was_asked && attempt.has_failed).then(|| now.after(COOL_DOWN));
+        self.recovery.cool_until = (was_asked && attempt.has_failed).then(|| now.after(COOL_DOWN));
         let Some(row) = self.subs.get_mut(attempt.sub) else {
             return;
         };

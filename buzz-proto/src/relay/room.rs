@@ -116,7 +116,10 @@ impl Room {
                 total,
             } => {
                 let own = held.get(&sub).map_or(0, VecDeque::len);
-                let own = (u64::from(*each).saturating_sub(count(own)), u64::from(*each));
+                let own = (
+                    u64::from(*each).saturating_sub(count(own)),
+                    u64::from(*each),
+                );
                 let total = (u64::from(all.saturating_sub(*total)), u64::from(*all));
                 if own.0 <= total.0 { own } else { total }
             }

@@ -410,12 +410,7 @@ impl Subs {
 
 impl Row {
     /// Ends the history of the request under way. False when there is none.
-    fn become_live(
-        &mut self,
-        ending: (bool, Option<u32>),
-        limits: &Limits,
-        now: MonoTime,
-    ) -> bool {
+    fn become_live(&mut self, ending: (bool, Option<u32>), limits: &Limits, now: MonoTime) -> bool {
         let Phase::Requested(request) = &self.phase else {
             return false;
         };

@@ -126,7 +126,8 @@ impl Pending {
     /// The oldest date, and how many there are, among what is owed of a subscription.
     pub(super) fn owed(&self, sub: Sub) -> impl Iterator<Item = UnixTime> {
         let rows = self.lanes.get(&sub).into_iter().flatten();
-        rows.filter(|row| row.owed).map(|row| row.event.created_at())
+        rows.filter(|row| row.owed)
+            .map(|row| row.event.created_at())
     }
 
     pub(super) const fn len(&self) -> usize {

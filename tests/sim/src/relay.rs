@@ -5,7 +5,9 @@ use std::time::Duration;
 use buzz_proto::config::Consumer;
 use buzz_proto::ids::{ChannelId, ConnId, EventId, Ticket, WriteId};
 use buzz_proto::note::{LinkNote, Note};
-use buzz_proto::relay::{Action, BrokeCause, Channels, CloseCause, Command, Config, HttpAnswer, Input, Relay};
+use buzz_proto::relay::{
+    Action, BrokeCause, Channels, CloseCause, Command, Config, HttpAnswer, Input, Relay,
+};
 use buzz_proto::seed::Seed;
 use buzz_proto::time::MonoTime;
 use buzz_proto::wire::Event;

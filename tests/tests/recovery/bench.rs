@@ -128,14 +128,15 @@ impl Bench {
     pub(crate) fn reopen(&mut self) {
         for _ in 0..70 {
             self.script.run_for(Duration::from_secs(1));
-            let orders = self.script.timed_orders();
             let is_dial = |(_, order): &(MonoTime, Action)| matches!(order, Action::Connect { .. });
-            let has_dialed = orders.iter().any(is_dial);
-            self.script.put_back(orders);
-            if has_dialed {
+            let orders = self.script.timed_orders();
+            let (dials, rest): (Vec<_>, Vec<_>) = orders.into_iter().partition(is_dial);
+            self.script.put_back(rest);
+            self.settle();
+            if !dials.is_empty() {
+                self.script.put_back(dials);
                 return self.connect();
             }
-            self.settle();
         }
         self.script.fail("no dial");
     }
@@ -149,10 +150,11 @@ impl Bench {
 
     /// An answer of this agent to an event is stored.
     pub(crate) fn store_answer(&mut self, n: u64, to: u64, dated: UnixTime) {
-        let answer = Toy::new(n)
-            .author(ME)
-            .dated(dated)
-            .tag(&["e", &toy::id(to).to_string(), "", "reply"]);
+        let answer =
+            Toy::new(n)
+                .author(ME)
+                .dated(dated)
+                .tag(&["e", &toy::id(to).to_string(), "", "reply"]);
         self.stored.insert(toy::id(n), answer);
     }
 
@@ -334,7 +336,11 @@ impl Bench {
             .collect();
         found.sort_by_key(|(event, _)| (std::cmp::Reverse(event.created_at()), event.id()));
         let limit = filter.limit.map_or(usize::MAX, |limit| limit as usize);
-        found.into_iter().take(limit).map(|(_, toy)| toy.clone()).collect()
+        found
+            .into_iter()
+            .take(limit)
+            .map(|(_, toy)| toy.clone())
+            .collect()
     }
 
     /// An event is stored, and the live subscription brings it if there is one.
@@ -400,7 +406,9 @@ impl Bench {
             let conn = self.script.conn();
             self.script.input(Input::Pinged { conn });
             self.settle();
-            let next = self.script.now().after(Duration::from_secs(1)).min(end);
+            let ping = self.script.now().after(Duration::from_secs(20)).min(end);
+            let due = self.script.part().next_deadline();
+            let next = due.map_or(ping, |(at, _)| at.min(ping));
             self.script.run_until(next);
             self.settle();
         }

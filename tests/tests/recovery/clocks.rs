@@ -30,7 +30,11 @@ fn a_slow_clock_and_a_date_ahead_lose_nothing_and_deafen_nothing() {
             bench.reopen();
             bench.run_for(20 * MINUTE);
             bench.take_all();
-            let live_since = bench.requests.iter().rev().find(|request| !request.is_page());
+            let live_since = bench
+                .requests
+                .iter()
+                .rev()
+                .find(|request| !request.is_page());
             let since = live_since.and_then(|request| request.filter.since);
             let latest = bench.present().before(14 * MINUTE);
             assert!(since.is_some_and(|since| since <= latest), "{since:?}");

@@ -108,7 +108,12 @@ fn an_empty_answer_is_doubted_and_asked_again_after_twenty_seconds_then_over_htt
     let pages = bench.pages();
     let asked: Vec<_> = pages
         .iter()
-        .map(|page| (page.at.saturating_since(begun).as_secs(), page.name == "/query"))
+        .map(|page| {
+            (
+                page.at.saturating_since(begun).as_secs(),
+                page.name == "/query",
+            )
+        })
         .collect();
     assert_eq!(asked, [(0, false), (20, false), (40, true)]);
     bench.expect_delivered((1..=4).map(toy::id));
@@ -120,7 +125,10 @@ fn without_query_the_third_empty_answer_is_believed() {
     bench.page = Answer::Empty;
     bench.take(2);
     bench.run_for(150 * SECOND);
-    let socket = bench.pages().into_iter().filter(|page| page.name != "/query");
+    let socket = bench
+        .pages()
+        .into_iter()
+        .filter(|page| page.name != "/query");
     assert_eq!(socket.count(), 3);
     assert_eq!(bench.gaps().len(), 1);
 }

@@ -20,7 +20,9 @@ fn outage(bench: &mut Bench) -> Vec<buzz_proto::ids::EventId> {
         n => begin.after(Duration::from_secs(100 + (n - 1500) / 10)),
     };
     let sent = (0..2500).map(|n| bench.store(n, 1, dated(n))).collect();
-    bench.script.sleep_until(bench.script.now().after(300 * SECOND));
+    bench
+        .script
+        .sleep_until(bench.script.now().after(300 * SECOND));
     sent
 }
 
@@ -147,9 +149,15 @@ fn a_sign_of_dropped_frames_reads_each_live_channel_and_touches_no_subscription(
     let mut bench = Bench::live(&[1, 2], 256);
     let owed = [bench.store(1, 1, START), bench.store(2, 2, START)];
     bench.requests.clear();
-    bench.script.frame(r#"["BUZZ_SYNC_REQUIRED","backpressure"]"#);
+    bench
+        .script
+        .frame(r#"["BUZZ_SYNC_REQUIRED","backpressure"]"#);
     bench.settle();
     bench.expect_delivered(owed);
-    let names: Vec<_> = bench.requests.iter().map(|request| request.is_page()).collect();
+    let names: Vec<_> = bench
+        .requests
+        .iter()
+        .map(|request| request.is_page())
+        .collect();
     assert_eq!(names, [true, true]);
 }

@@ -153,7 +153,10 @@ fn a_consumer_that_stays_full_for_two_hours_costs_no_request() {
     bench.pages();
     bench.run_for(7200 * SECOND);
     let pages = bench.pages();
-    let lost: Vec<_> = pages.iter().filter(|page| !page.filter.ids.is_empty()).collect();
+    let lost: Vec<_> = pages
+        .iter()
+        .filter(|page| !page.filter.ids.is_empty())
+        .collect();
     assert!(lost.is_empty(), "{lost:?}");
     bench.take_all();
     bench.expect_delivered((0..8).map(toy::id));

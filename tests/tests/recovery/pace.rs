@@ -57,7 +57,11 @@ fn a_failed_attempt_is_followed_by_five_seconds_of_rest_for_all() {
     assert!(bench.pages().is_empty());
     bench.run_for(SECOND);
     let rest = bench.pages();
-    assert_eq!(channels(&rest)[0], 2, "the one that was not tried goes first");
+    assert_eq!(
+        channels(&rest)[0],
+        2,
+        "the one that was not tried goes first"
+    );
     assert_eq!(rest[0].at, first[0].at.after(5 * SECOND));
     bench.run_for(10 * SECOND);
     bench.expect_delivered((0..6).map(toy::id));
@@ -109,7 +113,10 @@ fn after_a_minute_without_progress_any_room_will_do() {
     assert_eq!(pages[0].at, lost_at.after(60 * SECOND));
     assert_eq!(pages[0].filter.ids.len(), 1, "as many as there is room for");
     let is_lagging = |note: &Note| matches!(note, Note::Lagging { count: 2, .. });
-    assert_eq!(bench.notes().iter().filter(|note| is_lagging(note)).count(), 1);
+    assert_eq!(
+        bench.notes().iter().filter(|note| is_lagging(note)).count(),
+        1
+    );
 }
 
 #[test]
@@ -135,7 +142,9 @@ fn letting_the_channel_go_a_refusal_and_the_end_cancel_what_waits_for_room() {
         |bench| bench.unsubscribe(1),
         |bench| {
             let name = bench.live_name(1);
-            bench.script.frame(toy::closed(&name, "restricted: not a channel member"));
+            bench
+                .script
+                .frame(toy::closed(&name, "restricted: not a channel member"));
             bench.settle();
         },
         Bench::shut_down,
@@ -168,7 +177,10 @@ fn no_slot_is_kept_from_what_comes_live() {
 }
 
 fn channels(requests: &[crate::bench::Request]) -> Vec<u8> {
-    requests.iter().map(crate::bench::Request::channel).collect()
+    requests
+        .iter()
+        .map(crate::bench::Request::channel)
+        .collect()
 }
 
 #[test]

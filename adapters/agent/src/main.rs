@@ -16,6 +16,7 @@ mod secrets;
 mod settings;
 mod signals;
 mod startup;
+mod state;
 mod teller;
 mod trace_file;
 mod ui;

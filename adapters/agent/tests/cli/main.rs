@@ -7,4 +7,5 @@ mod keygen;
 mod live;
 mod replay;
 mod settings;
+mod state;
 mod support;

@@ -174,11 +174,12 @@ impl std::fmt::Display for ConnectError {
                 "the set-up starts workers, but consumer is external; name workers as consumer, or start none",
             ),
             Self::KeeperMissing => f.write_str(
-                "relay.records says that records are kept, but the set-up keeps none; give it `keeper`, or set no records",
+                "relay.records says that records are kept, but the set-up keeps none; give it \
+                 `keeper`, or set no records",
             ),
             Self::KeeperUnused => f.write_str(
-                "the set-up keeps records, but relay.records is not set; set it to what was kept, at first to none, \
-                 or give no `keeper`",
+                "the set-up keeps records, but relay.records is not set; set it to what was \
+                 kept, at first to an empty list, or give no `keeper`",
             ),
         }
     }

@@ -183,7 +183,11 @@ mod tests {
         messages
             .map(|message| match message {
                 Message::Fact(Input::Relay(fact)) => fact,
-                _ => panic!("not a fact of the relay part"),
+                Message::Fact(_)
+                | Message::Dialed { .. }
+                | Message::Kept(_)
+                | Message::Publish { .. }
+                | Message::Status(_) => panic!("not a fact of the relay part"),
             })
             .collect()
     }

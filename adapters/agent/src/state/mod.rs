@@ -243,12 +243,15 @@ mod tests {
     const CHANNEL: Sub = Sub::Channel(ChannelId([9; 16]));
 
     fn open(folder: &TempDir) -> Result<State, Failure> {
-        open_for(folder, URL, 1)
+        open_for(folder, &url(URL), 1)
     }
 
-    fn open_for(folder: &TempDir, url: &str, key: u8) -> Result<State, Failure> {
-        let url = RelayUrl::parse(url).unwrap();
-        State::open(folder.path(), &url, PubKey([key; 32]), Ui::new(false))
+    fn open_for(folder: &TempDir, url: &RelayUrl, key: u8) -> Result<State, Failure> {
+        State::open(folder.path(), url, PubKey([key; 32]), Ui::new(false))
+    }
+
+    fn url(text: &str) -> RelayUrl {
+        RelayUrl::parse(text).unwrap()
     }
 
     fn record(sub: Sub, settled: u64) -> Record {
@@ -330,7 +333,7 @@ mod tests {
             ("wss://relay.examples", 1),
         ];
         let first = open(&folder).unwrap();
-        let states = others.map(|(url, key)| open_for(&folder, url, key).unwrap());
+        let states = others.map(|(text, key)| open_for(&folder, &url(text), key).unwrap());
         assert_eq!(names(&folder, |name| name.ends_with(".lock")).len(), 6);
         drop((first, states));
     }
@@ -338,11 +341,11 @@ mod tests {
     #[test]
     fn another_spelling_or_token_is_the_same_relay_and_no_token_is_kept() {
         let folder = tempfile::tempdir().unwrap();
-        for url in [
+        for text in [
             "wss://relay.example/a?token=hunter2",
             "https://Relay.Example:443/a/?token=hunter3",
         ] {
-            let mut state = open_for(&folder, url, 1).unwrap();
+            let mut state = open_for(&folder, &url(text), 1).unwrap();
             state.keep(Vec::new(), Vec::new()).unwrap();
         }
         let files = names(&folder, |name| name.ends_with(".json"));

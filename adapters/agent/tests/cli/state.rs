@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use buzz_dev_relay::keys::Keys;
 use tempfile::TempDir;
 
-use crate::support::{Running, agent, assert_ends, assert_hides, end_of, stderr, stdout};
+use crate::support::{PROGRAM, Running, agent, assert_ends, assert_hides, end_of, stderr, stdout};
 
 /// Where nobody answers.
 const RELAY: &str = "ws://127.0.0.1:9";
@@ -21,7 +21,7 @@ fn run(keys: &Keys, args: &[&str]) -> Command {
         .iter()
         .chain(args)
         .copied()
-        .chain(["--", "true"])
+        .chain(["--", PROGRAM, "echo-worker"])
         .collect();
     let mut command = agent(&args);
     command.env("BUZZ_PRIVATE_KEY", keys.secret_hex());
@@ -98,6 +98,24 @@ fn a_second_agent_with_the_same_key_is_refused_at_its_start() {
     let (status, said) = first.terminate();
     assert_eq!(status.code(), Some(0), "{said}");
     assert!(said.contains("state in "), "{said}");
+    look_into(&keys, folder.path());
+}
+
+#[test]
+fn the_state_of_a_killed_agent_can_be_taken_at_once() {
+    let (keys, folder, _path) = kept();
+    let flags = [
+        "--state-dir",
+        folder.path().to_str().unwrap(),
+        "--give-up-after",
+        "0",
+    ];
+    let mut first = Running::start(&mut run(&keys, &flags));
+    first.wait_for("dial", |fact| fact["Link"] == "Dialing");
+
+    // Without a signal that it could react to.
+    drop(first);
+
     look_into(&keys, folder.path());
 }
 

@@ -36,6 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         signer: Arc::new(signer),
         attestation: None,
         workers: None,
+        keeper: None,
         record: None,
         // Notes also go to `tracing`.
         report: Box::new(|_| {}),

@@ -20,9 +20,11 @@ use buzz_proto::wire::{Draft, Event};
 use futures_channel::oneshot;
 
 use crate::acp::{Facts, Workers};
-use crate::delivery::{Deliveries, deliveries};
+use crate::delivery::deliveries;
 use crate::dial::DialError;
 use crate::driver::{Driver, Inbox, Message};
+pub use crate::events::{Disposer, Events};
+use crate::keep::Keeper;
 use crate::runtime::Runtime;
 use crate::sign::{Attestation, Signer};
 use crate::tls::Tls;
@@ -45,6 +47,9 @@ pub struct Setup {
     pub attestation: Option<Attestation>,
     /// Workers, where the settings name workers as consumer, and nowhere else.
     pub workers: Option<StartWorkers>,
+    /// Keeps records for the next life, where `config.relay.records` says what the one before left,
+    /// and nowhere else. See [`Events`] for what that promises.
+    pub keeper: Option<Box<dyn Keeper>>,
     /// Where a trace goes.
     pub record: Option<RecordTo>,
     /// Takes what is worth telling; must not block.
@@ -70,17 +75,23 @@ pub enum Report {
     DialFailed(DialError),
     /// The trace could not be written and is given up.
     RecordFailed(io::Error),
+    /// Records could not be kept for the next life; it is tried again. Of failures in a row the
+    /// first, second, fourth, eighth … are told.
+    KeepFailed(io::Error),
 }
 
 /// What an agent without workers receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// An event, once.
+    /// An event, once in this life; see [`Events`].
     Event {
         /// The subscription that brought it.
         sub: Sub,
         /// The event.
         event: Event,
+        /// In how many earlier lives work on it was begun and had no outcome. More than none: it may
+        /// have been handled, so look for the effect before it is done again.
+        lives: u32,
     },
     /// A subscription changed its standing.
     Subscription {
@@ -146,6 +157,10 @@ pub enum ConnectError {
     WorkersMissing,
     /// There are workers, and the settings name another consumer.
     WorkersUnused,
+    /// The settings want records to be kept, and nothing keeps them.
+    KeeperMissing,
+    /// There is a keeper, and the settings want no records to be kept.
+    KeeperUnused,
 }
 
 impl std::fmt::Display for ConnectError {
@@ -158,6 +173,14 @@ impl std::fmt::Display for ConnectError {
             Self::WorkersUnused => f.write_str(
                 "the set-up starts workers, but consumer is external; name workers as consumer, or start none",
             ),
+            Self::KeeperMissing => f.write_str(
+                "relay.records says that records are kept, but the set-up keeps none; give it \
+                 `keeper`, or set no records",
+            ),
+            Self::KeeperUnused => f.write_str(
+                "the set-up keeps records, but relay.records is not set; set it to what was \
+                 kept, at first to an empty list, or give no `keeper`",
+            ),
         }
     }
 }
@@ -166,7 +189,10 @@ impl std::error::Error for ConnectError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Config(error) => Some(error),
-            Self::WorkersMissing | Self::WorkersUnused => None,
+            Self::WorkersMissing
+            | Self::WorkersUnused
+            | Self::KeeperMissing
+            | Self::KeeperUnused => None,
         }
     }
 }
@@ -185,13 +211,18 @@ const DROP_GRACE: Duration = Duration::from_secs(5);
 /// mended.
 ///
 /// # Errors
-/// When a setting cannot work, or setting and workers do not fit together.
+/// When a setting cannot work, or settings do not fit the workers or the keeper.
 pub fn connect<R: Runtime>(setup: Setup) -> Result<(Handle<R>, Events<R>), ConnectError> {
     let has_workers = setup.workers.is_some();
     match (&setup.config.consumer, has_workers) {
         (Consumer::Workers(_), true) | (Consumer::External { .. }, false) => {}
         (Consumer::Workers(_), false) => return Err(ConnectError::WorkersMissing),
         (Consumer::External { .. }, true) => return Err(ConnectError::WorkersUnused),
+    }
+    match (&setup.config.relay.records, &setup.keeper) {
+        (Some(_), Some(_)) | (None, None) => {}
+        (Some(_), None) => return Err(ConnectError::KeeperMissing),
+        (None, Some(_)) => return Err(ConnectError::KeeperUnused),
     }
     let (deliver, deliveries) = deliveries();
     let (done, ended) = oneshot::channel();
@@ -208,15 +239,7 @@ pub fn connect<R: Runtime>(setup: Setup) -> Result<(Handle<R>, Events<R>), Conne
         ended: Some(ended),
         is_let_go: AtomicBool::new(false),
     };
-    Ok((
-        handle,
-        Events {
-            inbox,
-            deliveries,
-            taken: 0,
-            has_workers,
-        },
-    ))
+    Ok((handle, Events::new(inbox, deliveries, has_workers)))
 }
 
 /// Speaks to a running agent, and ends it when dropped: running turns and what is to be published
@@ -348,40 +371,6 @@ impl<R: Runtime> Drop for Handle<R> {
     fn drop(&mut self) {
         if !self.is_let_go.load(Ordering::Relaxed) {
             self.shutdown(DROP_GRACE);
-        }
-    }
-}
-
-/// The events of an agent without workers. While they are not taken, as many wait as its settings
-/// have slots for, and the latest standing of each channel, subscription and the connection.
-pub struct Events<R: Runtime> {
-    inbox: Inbox<R::Stream>,
-    deliveries: Deliveries,
-    taken: u64,
-    has_workers: bool,
-}
-
-impl<R: Runtime> Events<R> {
-    /// The next one; nothing once the agent has ended.
-    pub async fn next(&mut self) -> Option<Delivery> {
-        let delivery = self.deliveries.next().await?;
-        if matches!(delivery, Delivery::Event { .. }) {
-            self.taken = self.taken.saturating_add(1);
-            let capacity = relay::Input::Capacity { taken: self.taken };
-            let _ended = self
-                .inbox
-                .unbounded_send(Message::Fact(Input::Relay(capacity)));
-        }
-        Some(delivery)
-    }
-}
-
-impl<R: Runtime> Drop for Events<R> {
-    /// Without anyone to take events the agent ends; with workers nobody else takes them.
-    fn drop(&mut self) {
-        if !self.has_workers {
-            let gone = Input::Relay(relay::Input::ConsumerGone);
-            let _ended = self.inbox.unbounded_send(Message::Fact(gone));
         }
     }
 }

@@ -102,9 +102,12 @@ impl RelayUrl {
     }
 
     /// The path and query of an HTTP endpoint: `endpoint` (`/events`) after the path of the relay
-    /// and before its query.
+    /// and before its query. The empty endpoint is the relay itself, its path as given.
     #[must_use]
     pub fn http_target(&self, endpoint: &str) -> String {
+        if endpoint.is_empty() {
+            return self.target(&self.path);
+        }
         self.target(&format!("{}{endpoint}", self.path.trim_end_matches('/')))
     }
 

@@ -5,15 +5,18 @@
 
 mod support;
 
+use std::io;
 use std::sync::Arc;
 
 use buzz_adapters::acp::{AcpPool, AcpSettings, Facts, Workers};
 use buzz_adapters::connect::{ConnectError, Setup, StartWorkers, connect};
+use buzz_adapters::keep::Keeper;
 use buzz_adapters::keys::SecretKey;
 use buzz_adapters::sign::{LocalSigner, Signer as _};
 use buzz_adapters::tokio::Tokio;
 use buzz_adapters::url::RelayUrl;
 use buzz_proto::config::{Config, Consumer};
+use buzz_proto::relay::{Record, Sub};
 use buzz_proto::{publish, relay, schedule};
 use support::{guard, listen, tls};
 use tokio::io::AsyncReadExt as _;
@@ -63,6 +66,35 @@ async fn workers_and_consumer_have_to_fit() {
     }
 }
 
+#[tokio::test]
+async fn records_and_what_keeps_them_have_to_fit() {
+    let (_listener, url) = listen("ws");
+    let mut missing = external(url.clone());
+    missing.config.relay.records = Some(Vec::new());
+    let mut unused = external(url.clone());
+    unused.keeper = Some(Box::new(Forgetful));
+    let mut both = external(url);
+    both.config.relay.records = Some(Vec::new());
+    both.keeper = Some(Box::new(Forgetful));
+
+    for (setup, error) in [
+        (missing, Some(ConnectError::KeeperMissing)),
+        (unused, Some(ConnectError::KeeperUnused)),
+        (both, None),
+    ] {
+        assert_eq!(connect::<Tokio>(setup).err(), error);
+    }
+}
+
+/// Keeps nothing.
+struct Forgetful;
+
+impl Keeper for Forgetful {
+    fn keep(&mut self, _records: Vec<Record>, _forgotten: Vec<Sub>) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 fn external(url: RelayUrl) -> Setup {
     let signer = LocalSigner::new(SecretKey::generate().unwrap());
     Setup {
@@ -78,6 +110,7 @@ fn external(url: RelayUrl) -> Setup {
         signer: Arc::new(signer),
         attestation: None,
         workers: None,
+        keeper: None,
         record: None,
         report: Box::new(|_| {}),
     }

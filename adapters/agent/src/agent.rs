@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use buzz_adapters::acp::{AcpPool, AcpSettings, Facts, Workers};
 use buzz_adapters::connect::{Handle, RecordTo, Report, Setup, connect};
+use buzz_adapters::keep::Keeper;
 use buzz_adapters::keys::SecretKey;
 use buzz_adapters::sign::{Attestation, LocalSigner};
 use buzz_adapters::tls::Tls;
@@ -23,6 +24,7 @@ pub(crate) struct Parts {
     pub(crate) key: SecretKey,
     pub(crate) attestation: Option<Attestation>,
     pub(crate) worker: AcpSettings,
+    pub(crate) keeper: Option<Box<dyn Keeper>>,
     pub(crate) record: Option<RecordTo>,
 }
 
@@ -52,6 +54,7 @@ impl Parts {
             signer: Arc::new(LocalSigner::new(self.key)),
             attestation: self.attestation,
             workers: Some(Box::new(workers)),
+            keeper: self.keeper,
             record: self.record,
             report: Box::new(report),
         };

@@ -24,7 +24,12 @@ Exit codes:
   4  the relay refuses the key
   5  the worker's command is missing or does not speak ACP
   6  the trace cannot be read or replays differently
+<<<<<<< HEAD
   7  the demo lost or duplicated a reply, or a simulation an event
+=======
+  7  the demo lost or duplicated a reply
+  8  another agent with the same key runs on the relay
+>>>>>>> bae56fccbac9c3192758c65a9af18167689b9e47
 
 People read stderr, programs read stdout (--json).";
 
@@ -49,13 +54,15 @@ Environment, where no flag is given; an empty variable is none:
   BUZZ_ACP_KINDS                   --kinds, separated by commas
   BUZZ_ACP_NO_MENTION_FILTER       --all-messages
   BUZZ_ACP_SYSTEM_PROMPT           --preamble
+  BUZZ_STATE_DIR                   --state-dir
   RUST_LOG                         the log of the libraries on stderr, such as info
   NO_COLOR                         no colours
 
 Once it was live the agent stays until it is told to stop (Ctrl-C, SIGTERM, SIGHUP, or its
 owner's !shutdown), whatever the network does. Only a start that cannot succeed ends by itself:
   2  a setting cannot be used            4  the relay refuses the key
-  3  the relay was not reached in time   5  the worker's command is missing or does not speak ACP";
+  3  the relay was not reached in time   5  the worker's command is missing or does not speak ACP
+  8  another agent with the same key runs on the relay";
 
 /// An agent on a Buzz relay, and tools around it.
 #[derive(Debug, Parser)]
@@ -240,6 +247,14 @@ pub(crate) struct RunArgs {
     /// What running turns and unsent replies get when the agent is told to stop.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(crate) grace: u64,
+    /// Where the agent keeps what it has done, so that a restart neither loses a message nor
+    /// answers it again [default: $XDG_STATE_HOME/buzz-agent, else ~/.local/state/buzz-agent].
+    /// One agent at a time can use what it keeps.
+    #[arg(long, value_name = "DIR", env = "BUZZ_STATE_DIR", hide_env = true)]
+    pub(crate) state_dir: Option<PathBuf>,
+    /// Keep nothing: what is said while the agent does not run is never answered.
+    #[arg(long)]
+    pub(crate) no_state: bool,
     /// Text in front of the first prompt of each session.
     #[arg(
         long,

@@ -22,6 +22,8 @@ pub(crate) enum Exit {
     Trace,
     /// The demo lost or duplicated a reply, or a simulation an event.
     Lost,
+    /// Another agent with the same key runs on the relay.
+    Taken,
 }
 
 impl Exit {
@@ -36,6 +38,7 @@ impl Exit {
             Self::Worker => 5,
             Self::Trace => 6,
             Self::Lost => 7,
+            Self::Taken => 8,
         }
     }
 }
@@ -85,6 +88,7 @@ mod tests {
             Exit::Worker,
             Exit::Trace,
             Exit::Lost,
+            Exit::Taken,
         ];
         for (exit, code) in exits.into_iter().zip(0..) {
             assert_eq!(exit.code(), code);

@@ -17,6 +17,7 @@ mod settings;
 mod signals;
 mod sim;
 mod startup;
+mod state;
 mod teller;
 mod trace_file;
 mod ui;

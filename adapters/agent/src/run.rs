@@ -67,6 +67,7 @@ async fn serve(settings: Settings, teller: Teller) -> Result<(), Failure> {
         parts,
         give_up,
         grace,
+        ..
     } = settings;
     let (watch, failure) = Watch::new(&parts);
     let (facts, reports, reporter) = (watch.clone(), watch.clone(), teller.clone());

@@ -1,11 +1,12 @@
 //! From flags and environment to settings that cannot be wrong.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use buzz_adapters::acp::{AcpSettings, Permissions};
 use buzz_adapters::connect::RecordTo;
+use buzz_adapters::keep::Keeper;
 use buzz_adapters::keys::{SecretKey, npub, parse_public_key};
 use buzz_adapters::sign::Attestation;
 use buzz_adapters::tls::{Roots, Tls};
@@ -20,6 +21,7 @@ use buzz_proto::{publish, relay, schedule};
 use crate::agent::Parts;
 use crate::args::{Respond, RunArgs, SessionPolicy};
 use crate::exit::Failure;
+use crate::state::{State, usual_folder};
 use crate::trace_file::{is_same, start_trace};
 use crate::ui::Ui;
 
@@ -34,10 +36,12 @@ pub(crate) struct Settings {
     /// The relay must be reached by then, if there is a limit.
     pub(crate) give_up: Option<Duration>,
     pub(crate) grace: Duration,
+    /// Where records are kept.
+    state: Option<PathBuf>,
 }
 
 impl Settings {
-    /// Reads everything; touches nothing but the trace's file, and that last.
+    /// Reads everything; touches nothing but the state and the trace's file, and those last.
     ///
     /// # Errors
     /// Names the flag or variable that cannot be used, and what would do.
@@ -51,7 +55,7 @@ impl Settings {
         let scheduler = scheduler(&args, owner)?;
         let worker = read_worker(&args, &scheduler.respond_to)?;
         let tls = read_tls(&args)?;
-        let config = Config {
+        let mut config = Config {
             seed: draw_seed()?,
             me,
             relay: relay_part(&args, &url)?,
@@ -59,6 +63,9 @@ impl Settings {
             consumer: Consumer::Workers(Box::new(scheduler)),
         };
         config.validate().map_err(Failure::settings)?;
+        let state = read_state(&args, &url, me, ui)?;
+        config.relay.records = state.as_ref().map(State::records);
+        let path = state.as_ref().map(|state| state.path().to_owned());
         let record = read_trace(&args)?;
         let give_up = (args.give_up_after > 0).then(|| Duration::from_secs(args.give_up_after));
         let grace = Duration::from_secs(args.grace);
@@ -69,12 +76,14 @@ impl Settings {
             key,
             attestation,
             worker,
+            keeper: state.map(|state| -> Box<dyn Keeper> { Box::new(state) }),
             record,
         };
         Ok(Self {
             parts,
             give_up,
             grace,
+            state: path,
         })
     }
 
@@ -97,7 +106,11 @@ impl Settings {
             RespondTo::Nobody => "answers nobody".to_owned(),
         };
         let (workers, command) = (scheduler.workers, &worker.command);
-        format!("agent {me} on {url}: {answers}, workers: {workers} × {command}")
+        let state = self.state.as_ref().map_or_else(
+            || "no state is kept".to_owned(),
+            |path| format!("state in {}", path.display()),
+        );
+        format!("agent {me} on {url}: {answers}, workers: {workers} × {command}, {state}")
     }
 }
 
@@ -265,6 +278,26 @@ fn read_worker(args: &RunArgs, respond_to: &RespondTo) -> Result<AcpSettings, Fa
         RespondTo::Allowlist(_) | RespondTo::Anyone | RespondTo::Nobody => Permissions::RejectOnce,
     };
     Ok(worker)
+}
+
+fn read_state(
+    args: &RunArgs,
+    url: &RelayUrl,
+    me: PubKey,
+    ui: Ui,
+) -> Result<Option<State>, Failure> {
+    let flag = "--state-dir";
+    if args.no_state {
+        // A variable may be there for all agents of a machine; a flag is meant.
+        if args.state_dir.is_some() && args.name_of(flag) == flag {
+            return Err(Failure::settings(
+                "--state-dir and --no-state contradict each other: give one of them",
+            ));
+        }
+        return Ok(None);
+    }
+    let folder = args.state_dir.clone().map_or_else(usual_folder, Ok)?;
+    State::open(&folder, url, me, ui).map(Some)
 }
 
 fn read_trace(args: &RunArgs) -> Result<Option<RecordTo>, Failure> {

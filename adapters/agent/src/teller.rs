@@ -144,6 +144,11 @@ fn tell(report: &Report, ui: Ui) {
             let text = "the trace cannot be written and ends here";
             ui.event(Look::Bad, format_args!("{text}: {error}"));
         }
+        Report::KeepFailed(error) => {
+            ui.json(&json!({"KeepFailed": error.to_string()}));
+            let text = "what the agent has done cannot be kept, and is tried again";
+            ui.event(Look::Bad, format_args!("{text}: {error}"));
+        }
         _ => {}
     }
 }

@@ -4,8 +4,12 @@
 //! under way: those run beside it and come back as facts. There is one timer, set by the machine's
 //! wake; what is readable is fed before a tick.
 
+mod keeping;
 mod port;
 mod record;
+#[cfg(feature = "tokio")]
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -25,6 +29,7 @@ use futures_channel::{mpsc, oneshot};
 use futures_util::future::{AbortHandle, BoxFuture};
 use futures_util::{FutureExt as _, StreamExt as _};
 
+use self::keeping::{Keeping, Kept};
 use self::record::Record;
 use crate::acp::{Facts, Workers};
 use crate::clock::Clock;
@@ -53,6 +58,8 @@ pub(crate) enum Message<S> {
         conn: ConnId,
         result: Box<Dialed<S>>,
     },
+    /// A write of records has ended.
+    Kept(Box<Kept>),
     /// Publish, and tell the verdict.
     Publish {
         command: publish::Command,
@@ -101,6 +108,7 @@ pub(crate) struct Driver<R: Runtime> {
     verdicts: BTreeMap<JobId, oneshot::Sender<Verdict>>,
     report: Box<dyn FnMut(Report) + Send>,
     record: Record,
+    keeping: Keeping,
     ended: bool,
 }
 
@@ -136,6 +144,7 @@ impl<R: Runtime> Driver<R> {
             verdicts: BTreeMap::new(),
             report: setup.report,
             record: Record::new(setup.record, &setup.config),
+            keeping: Keeping::new(setup.keeper),
             ended: false,
         };
         Ok((driver, sender))
@@ -149,6 +158,7 @@ impl<R: Runtime> Driver<R> {
             self.take(message);
         }
         self.abort_all();
+        self.finish_keeping().await;
         self.record.finish(&mut self.report);
     }
 
@@ -165,6 +175,10 @@ impl<R: Runtime> Driver<R> {
         match message {
             Message::Fact(input) => self.feed(input),
             Message::Dialed { conn, result } => self.dialed(conn, *result),
+            Message::Kept(kept) => {
+                let fact = self.kept(*kept);
+                self.feed(fact);
+            }
             Message::Publish {
                 command,
                 job,

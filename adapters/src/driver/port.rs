@@ -13,8 +13,10 @@ use buzz_proto::relay::{self, HttpAnswer};
 use buzz_proto::time::UnixTime;
 use buzz_proto::wire::{Draft, Event};
 use bytes::Bytes;
+use futures_util::TryFutureExt as _;
 use futures_util::future::{AbortHandle, abortable};
 
+use super::keeping::Batch;
 use super::{Dialed, Driver, Message, Part};
 use crate::clock::Clock;
 use crate::connect::{Delivery, Report};
@@ -35,6 +37,9 @@ const CALL_TIME_MAX: Duration = Duration::from_secs(20);
 const POST_ANSWER_BYTES_MAX: usize = 64 << 10;
 /// An answer to a query may be as large as the largest frame.
 const QUERY_ANSWER_BYTES_MAX: usize = 16 << 20;
+/// An information document (NIP-11) is a few KiB.
+const INFORMATION_BYTES_MAX: usize = 256 << 10;
+const INFORMATION: &str = "application/nostr+json";
 
 impl<R: Runtime> Driver<R> {
     pub(super) fn perform(&mut self, action: Action) {
@@ -80,13 +85,30 @@ impl<R: Runtime> Driver<R> {
             }
             A::Verify { ticket, event } => self.verify(ticket, &event),
             A::Query { ticket, body } => self.query(ticket, body),
-            A::Abort { ticket } => self.abort(Part::Relay, ticket),
-            A::Deliver { sub, event, .. } => self.deliver(Delivery::Event { sub, event }),
+            A::Inform { ticket } => self.inform(ticket),
+            A::Persist {
+                ticket,
+                records,
+                forgotten,
+            } => {
+                self.persist(Batch {
+                    ticket,
+                    records,
+                    forgotten,
+                });
+            }
+            A::Abort { ticket } => {
+                self.abort(Part::Relay, ticket);
+                self.keeping.abort(ticket);
+            }
+            A::Deliver { sub, event, lives } => {
+                self.deliver(Delivery::Event { sub, event, lives });
+            }
             A::Report { sub, state } => self.deliver(Delivery::Subscription { sub, state }),
             A::Channel { channel, state } => self.deliver(Delivery::Channel { channel, state }),
             A::Link { live } => self.deliver(Delivery::Link { live }),
             A::Note(note) => self.tell(note),
-            A::Inform { .. } | A::Persist { .. } | A::Receipt { .. } | A::Ended | A::WakeAt(_) => {}
+            A::Receipt { .. } | A::Ended | A::WakeAt(_) => {}
         }
     }
 
@@ -204,6 +226,25 @@ impl<R: Runtime> Driver<R> {
 
     fn query(&mut self, ticket: Ticket, body: Bytes) {
         let call = self.request("/query", body, QUERY_ANSWER_BYTES_MAX);
+        self.call_for_relay(ticket, call);
+    }
+
+    /// The information document stands where the WebSocket does, and is for everyone.
+    fn inform(&mut self, ticket: Ticket) {
+        let http = Arc::clone(&self.http);
+        let limits = Limits {
+            time_max: CALL_TIME_MAX,
+            body_bytes_max: INFORMATION_BYTES_MAX,
+        };
+        let call = async move { http.get("", INFORMATION, limits).await };
+        self.call_for_relay(ticket, call.map_err(CallError::Http));
+    }
+
+    fn call_for_relay(
+        &mut self,
+        ticket: Ticket,
+        call: impl Future<Output = Result<HttpAnswer, CallError>> + Send + 'static,
+    ) {
         self.call(Part::Relay, ticket, call, move |result| match result {
             Ok(answer) => Input::Relay(relay::Input::Answered { ticket, answer }),
             Err(error) => Input::Relay(relay::Input::Broke {

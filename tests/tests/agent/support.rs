@@ -171,6 +171,7 @@ impl Scene {
             signer: Arc::new(signer),
             attestation: None,
             workers: taker.workers,
+            keeper: None,
             record: None,
             report: Box::new(|_| {}),
         };

@@ -140,6 +140,7 @@ fn start_agent(
         key,
         attestation: None,
         worker,
+        keeper: None,
         record,
     };
     parts.start(|_| {}, move |report| diary.take(report))

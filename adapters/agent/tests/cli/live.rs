@@ -62,7 +62,15 @@ impl Room {
 }
 
 fn run(url: &str, keys: &Keys, owner: &str, args: &[&str], worker: &[&str]) -> Command {
-    let base = ["run", "--json", "--relay", url, "--owner", owner];
+    let base = [
+        "run",
+        "--json",
+        "--no-state",
+        "--relay",
+        url,
+        "--owner",
+        owner,
+    ];
     let args = base.iter().chain(args).copied();
     let args: Vec<_> = args.chain(["--"]).chain(worker.iter().copied()).collect();
     let mut command = agent(&args);

@@ -8,4 +8,5 @@ mod live;
 mod replay;
 mod settings;
 mod sim;
+mod state;
 mod support;

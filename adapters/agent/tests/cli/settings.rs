@@ -13,9 +13,11 @@ const RELAY: &str = "ws://127.0.0.1:9";
 /// `run` with a relay, a key, an owner and a worker, and these arguments besides.
 fn run(keys: &Keys, args: &[&str]) -> Command {
     let owner = Keys::generate();
-    let base = ["run", "--relay", RELAY, "--owner", owner.public()];
+    let owner = ["--owner", owner.public()];
+    let base = ["run", "--no-state", "--relay", RELAY];
     let args: Vec<_> = base
         .iter()
+        .chain(&owner)
         .chain(args)
         .copied()
         .chain(["--", "true"])
@@ -34,7 +36,7 @@ fn refused(keys: &Keys, args: &[&str], text: &str) {
 
 fn without_owner(args: &[&str]) -> Output {
     let keys = Keys::generate();
-    let base = ["run", "--relay", RELAY];
+    let base = ["run", "--no-state", "--relay", RELAY];
     let args: Vec<_> = base
         .iter()
         .chain(args)

@@ -24,12 +24,8 @@ Exit codes:
   4  the relay refuses the key
   5  the worker's command is missing or does not speak ACP
   6  the trace cannot be read or replays differently
-<<<<<<< HEAD
   7  the demo lost or duplicated a reply, or a simulation an event
-=======
-  7  the demo lost or duplicated a reply
   8  another agent with the same key runs on the relay
->>>>>>> bae56fccbac9c3192758c65a9af18167689b9e47
 
 People read stderr, programs read stdout (--json).";
 

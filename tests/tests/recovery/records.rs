@@ -9,7 +9,7 @@ use buzz_proto::note::Note;
 use buzz_proto::relay::{Config, Disposal, Record, Sub};
 use buzz_proto::schedule;
 use buzz_sim::relay::given;
-use buzz_sim::toy::{self, START, channel};
+use buzz_sim::toy::{START, channel};
 
 use crate::bench::{Answer, Bench};
 

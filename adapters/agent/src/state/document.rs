@@ -130,6 +130,7 @@ mod tests {
                 event,
             }],
             started: vec![Started {
+                dated: UnixTime(1_800_000_000),
                 event,
                 target: EventId([2; 32]),
                 lives: 2,

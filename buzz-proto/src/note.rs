@@ -45,14 +45,13 @@ pub enum Note {
         /// Why they are lost.
         why: GapWhy,
     },
-    /// Events found no room; they are read again when there is some.
+    /// An event found no room, the first since the last [`CaughtUp`](Self::CaughtUp); such events
+    /// are read again when there is some.
     Behind {
         /// The subscription.
         sub: Sub,
-        /// How many are known by id.
-        count: u64,
-        /// The oldest date among them.
-        from: UnixTime,
+        /// Its date.
+        dated: UnixTime,
     },
     /// What was lost waits for long: any room will do from now on.
     Lagging {

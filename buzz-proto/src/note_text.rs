@@ -90,10 +90,9 @@ pub(crate) fn write(note: &Note, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 
 fn write_history(note: &Note, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match note {
-        Note::Behind { sub, count, from } => write!(
+        Note::Behind { sub, dated } => write!(
             f,
-            "{sub}: {count} events dated from {from} on found no room; they are read again when \
-             there is some"
+            "{sub}: an event dated {dated} found no room; what finds none is read again when there is some"
         ),
         Note::Lagging { sub, count, wait } => write!(
             f,

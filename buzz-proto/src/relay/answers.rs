@@ -141,19 +141,20 @@ impl Relay {
         else {
             return false;
         };
-        let Some(conn) = conn else { return false };
-        let begun = *begun.get_or_insert(now.time());
-        let is_late = now.reached(begun.after(PATIENCE), Why::Answer);
         let is_silent = page
             .as_ref()
             .is_some_and(|page| page.is_silent(limits, now));
+        if conn.is_some() {
+            begun.get_or_insert(now.time());
+        }
+        let is_late = begun.is_some_and(|begun| now.reached(begun.after(PATIENCE), Why::Answer));
         if is_late || is_silent {
             let page = page.take();
             return self.stop_looking(is_late, page.map(|page| page.via), now, quotas, out);
         }
-        if page.is_some() {
+        let (None, Some(conn)) = (page, conn) else {
             return false;
-        }
+        };
         let filter = Filter {
             authors: [self.me].into(),
             kinds: smallvec![MESSAGE],

@@ -132,7 +132,7 @@ impl Relay {
     /// A record that reaches beyond the relay's time would hide what is sent until then.
     fn distrust_record(&mut self, sub: Sub, relay_time: Option<UnixTime>, out: &mut Vec<Action>) {
         let drift = self.config.limits.drift;
-        let Some(row) = self.subs.get_mut(sub) else {
+        let Some(row) = self.subs.row_mut(sub) else {
             return;
         };
         if let (Floor::Known(settled), Some(relay_time)) = (row.floor, relay_time)

@@ -71,7 +71,7 @@ impl Relay {
         let is_command = || OwnerCommand::of(&event).is_some();
         let is_crowded = self.ledger.is_crowded(self.room.untaken());
         if !is_crowded && self.room.take(sub, event.raw().len(), is_command) {
-            self.hand(sub, event, out);
+            self.hand(sub, event, source, out);
             return true;
         }
         self.seen.remove(&id);
@@ -88,7 +88,7 @@ impl Relay {
     fn remember(&mut self, id: EventId, sub: Sub, dated: UnixTime, out: &mut Vec<Action>) -> bool {
         let limits = &self.config.limits;
         let cursor = |sub| {
-            let Some(row) = self.subs.get(sub) else {
+            let Some(row) = self.subs.row(sub) else {
                 return Cursor::Gone;
             };
             let held = self.ledger.oldest(sub);
@@ -107,12 +107,13 @@ impl Relay {
         true
     }
 
-    fn hand(&mut self, sub: Sub, event: Event, out: &mut Vec<Action>) {
+    fn hand(&mut self, sub: Sub, event: Event, source: Source, out: &mut Vec<Action>) {
         let (id, dated) = (event.id(), event.created_at());
         let refused = self.refusals(sub, id);
-        self.settle(sub, id);
-        if let Some(row) = self.subs.get_mut(sub) {
+        let is_late = self.settle(sub, id) || matches!(source, Source::Attempt(_));
+        if let Some(row) = self.subs.row_mut(sub) {
             row.known = row.known.max(Some(dated));
+            row.loss.recovered = row.loss.recovered.saturating_add(u64::from(is_late));
         }
         let lives = self.ledger.hand_over(sub, id, dated, refused);
         out.push(Action::Deliver { sub, event, lives });
@@ -124,20 +125,19 @@ impl Relay {
         self.answers.contains(id) || target.is_some_and(|target| self.answers.contains(target))
     }
 
-    /// An event is not owed any more, if it was lost.
-    fn settle(&mut self, sub: Sub, id: EventId) {
-        let Some(row) = self.subs.get_mut(sub) else {
-            return;
-        };
-        if row.loss.take(id).is_some() {
-            row.loss.recovered = row.loss.recovered.saturating_add(1);
+    /// An event is not owed any more. Whether it was lost.
+    fn settle(&mut self, sub: Sub, id: EventId) -> bool {
+        let row = self.subs.row_mut(sub);
+        let was_lost = row.and_then(|row| row.loss.take(id)).is_some();
+        if was_lost {
             self.recovery.shrunk(sub);
         }
+        was_lost
     }
 
     /// How often a lost event was read again in vain.
     fn refusals(&self, sub: Sub, id: EventId) -> u32 {
-        let row = self.subs.get(sub);
+        let row = self.subs.row(sub);
         row.and_then(|row| row.loss.get(id))
             .map_or(0, |lost| lost.refused)
     }
@@ -172,7 +172,7 @@ impl Relay {
         now: MonoTime,
         out: &mut Vec<Action>,
     ) {
-        let Some(row) = self.subs.get_mut(sub) else {
+        let Some(row) = self.subs.row_mut(sub) else {
             return;
         };
         let lost = Lost {
@@ -181,8 +181,7 @@ impl Relay {
             at: now,
         };
         if row.loss.lose(id, lost) {
-            let (count, from) = (1, dated);
-            out.push(Action::Note(Note::Behind { sub, count, from }));
+            out.push(Action::Note(Note::Behind { sub, dated }));
         }
     }
 

@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::link::Return;
-use super::{Action, CloseCause, End, Relay, answers};
+use super::{Action, Channels, CloseCause, End, Relay, answers};
 use crate::dedup::Cursor;
 use crate::note::{GapWhy, Note};
 use crate::time::{Now, UnixTime, Why};
@@ -30,8 +30,20 @@ impl Relay {
         self.config.records = records.map(|_| Vec::new());
     }
 
+    /// Records of channels that the roster does not name any more are of no use.
+    fn drop_records(&mut self) {
+        let is_settled = self.config.channels == Channels::Roster && self.roster.has_agreed();
+        if !is_settled {
+            return;
+        }
+        for sub in core::mem::take(&mut self.restored).into_keys() {
+            self.ledger.forget(sub);
+        }
+    }
+
     /// Has what changed kept.
     pub(super) fn keep_records(&mut self, now: &mut Now, out: &mut Vec<Action>) -> bool {
+        self.drop_records();
         let at_once = self.end != End::Running;
         if !self.ledger.is_due(at_once, now) {
             return false;

@@ -29,7 +29,7 @@ pub(super) struct Loss {
     ids: BTreeMap<EventId, Lost>,
     by_date: BTreeSet<(UnixTime, EventId)>,
     windows: VecDeque<Window>,
-    /// Since when it has waited, without any progress.
+    /// Since when it has waited.
     since: Option<MonoTime>,
     /// Whether it was told that it has waited for long.
     pub(super) is_lagging: bool,
@@ -143,7 +143,7 @@ impl Window {
         self.by_signal |= other.by_signal;
         self.by_connection |= other.by_connection;
         self.is_known |= other.is_known;
-        self.ends_at_known &= other.ends_at_known;
+        self.ends_at_known |= other.ends_at_known;
     }
 }
 
@@ -175,9 +175,13 @@ impl Loss {
 
     /// The oldest second that something is owed of.
     pub(super) fn oldest(&self) -> Option<UnixTime> {
-        let id = self.by_date.first().map(|(dated, _)| *dated);
         let window = self.windows.iter().map(|window| window.from).min();
-        id.into_iter().chain(window).min()
+        self.oldest_id().into_iter().chain(window).min()
+    }
+
+    /// The oldest date of the events known by id.
+    pub(super) fn oldest_id(&self) -> Option<UnixTime> {
+        self.by_date.first().map(|(dated, _)| *dated)
     }
 
     /// The newest date of the events known by id.
@@ -309,7 +313,7 @@ impl Loss {
             .is_none_or(|until| now.reached(until, Why::Recovery))
     }
 
-    /// Whether it has waited for so long without progress.
+    /// Whether it has waited for so long.
     pub(super) fn has_waited(&self, span: Duration, now: &mut Now) -> bool {
         self.since
             .is_some_and(|since| now.reached(since.after(span), Why::Recovery))
@@ -325,8 +329,6 @@ impl Loss {
         if has_shrunk {
             self.ladder.reset();
             self.not_before = None;
-            self.is_lagging = false;
-            self.since = (!self.is_empty()).then_some(now);
         } else {
             self.not_before = Some(now.after(self.ladder.climb()));
         }

@@ -8,6 +8,7 @@ mod answers;
 mod ask;
 mod auth;
 mod call;
+mod choose;
 mod config;
 mod decide;
 mod deliver;

@@ -5,32 +5,28 @@
 //! nothing looks for it, no slot is kept for what was lost, and the live subscription is not
 //! touched.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::call::Call;
+use super::choose::{Choice, Plan};
 use super::page::{Page, Via};
 use super::read_end::Read;
 use super::sub_row::Phase;
 use super::verify::Source;
 use super::{Action, Relay, Sub};
-use crate::ids::{ConnId, EventId};
+use crate::ids::ConnId;
 use crate::note::{Note, ReadFailure};
 use crate::quotas::Quotas;
-use crate::time::{MonoTime, Now, UnixTime, Why};
+use crate::time::{MonoTime, Now, UnixTime};
 use crate::wire::{self, Event, Filter, SubName};
 
 /// Pages of one attempt.
 const PAGES_MAX: u32 = 5;
-/// Fewer events than this are not worth a page.
-const PAGE_MIN: u64 = 50;
 /// After an attempt that failed, or whose events did not all find room.
 const COOL_DOWN: Duration = Duration::from_secs(5);
-/// A loss that has waited for so long is content with any room.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Author dates may lie before the date of a loss by this.
-const OVERLAP: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recovery {
@@ -49,6 +45,8 @@ struct Attempt {
     phase: AttemptPhase,
     /// Events that were read and have no verdict.
     in_hand: u32,
+    /// Whether it began with less than half of the room, because it had waited for long.
+    is_scant: bool,
     /// Whether less is owed than before.
     has_shrunk: bool,
     /// Whether something did not go as it should.
@@ -58,17 +56,10 @@ struct Attempt {
 #[derive(Clone, Debug)]
 enum AttemptPhase {
     /// The next page is to be asked.
-    Asking(Plan),
-    Reading(alloc::boxed::Box<Page>, Plan),
+    Asking,
+    Reading(Box<Page>, Plan),
     /// What it brought is handed over.
     Handing,
-}
-
-/// What a page asks for.
-#[derive(Clone, Debug)]
-enum Plan {
-    Ids(Vec<(UnixTime, EventId)>),
-    Window { limit: u32 },
 }
 
 /// How a page ended.
@@ -86,10 +77,15 @@ impl Recovery {
         held.map(|(_, event, _)| event.created_at())
     }
 
+    /// Nothing but what a new connection left is read before.
+    pub(super) const fn cool_until(&self) -> Option<MonoTime> {
+        self.cool_until
+    }
+
     fn page(&mut self) -> Option<(&mut Page, &Plan)> {
         match &mut self.attempt.as_mut()?.phase {
             AttemptPhase::Reading(page, plan) => Some((page, plan)),
-            AttemptPhase::Asking(_) | AttemptPhase::Handing => None,
+            AttemptPhase::Asking | AttemptPhase::Handing => None,
         }
     }
 
@@ -138,16 +134,14 @@ impl Relay {
         moved |= self.end_silent_page(now, quotas, out);
         moved |= self.advance_attempt(conn, now, quotas, out);
         let Some(conn) = conn else { return moved };
-        if self.recovery.attempt.is_none() {
-            let told = out.len();
-            let chosen = self.choose(now, out);
-            moved |= out.len() > told;
-            let Some((sub, plan)) = chosen else {
-                return moved;
-            };
-            self.begin_attempt(sub, plan);
+        if self.recovery.attempt.is_some() {
+            return moved | self.go_on(conn, now, quotas, out);
         }
-        moved | self.ask_page(conn, now, quotas, out)
+        let told = out.len();
+        let Some(choice) = self.choose(now, out) else {
+            return moved || out.len() > told;
+        };
+        self.begin_attempt(conn, choice, now, quotas, out) || moved || out.len() > told
     }
 
     /// Has what pages brought verified, as there is room.
@@ -179,132 +173,88 @@ impl Relay {
         moved
     }
 
-    /// The subscription that is read next, and what of it: of those for which there is room, the
-    /// one whose last attempt is the oldest.
-    fn choose(&mut self, now: &mut Now, out: &mut Vec<Action>) -> Option<(Sub, Plan)> {
-        let mut lagging = None;
-        let mut chosen: Option<(u64, Sub, Plan)> = None;
-        for (sub, row) in self.subs.iter() {
-            if row.loss.is_empty() || !matches!(row.phase, Phase::Live { .. }) {
-                continue;
-            }
-            let free = match sub {
-                Sub::Membership => super::room::Free::ALL,
-                Sub::Channel(_) => self.room.free(sub),
-            };
-            let has_waited = !free.is_half && row.loss.has_waited(PATIENCE, now);
-            if has_waited && !row.loss.is_lagging {
-                lagging = Some(sub);
-            }
-            if !(free.is_half || (has_waited && free.left > 0)) {
-                continue;
-            }
-            let is_earlier = chosen
-                .as_ref()
-                .is_none_or(|(attempted, _, _)| row.loss.attempted < *attempted);
-            if !(is_earlier && row.loss.is_rested(now)) {
-                continue;
-            }
-            let is_cool = self
-                .recovery
-                .cool_until
-                .is_none_or(|until| now.reached(until, Why::Recovery));
-            if let Some(plan) = self.plan(sub, free.left, is_cool, now) {
-                chosen = Some((row.loss.attempted, sub, plan));
-            }
-        }
-        if let Some(sub) = lagging {
-            self.tell_lagging(sub, now.time(), out);
-        }
-        chosen.map(|(_, sub, plan)| (sub, plan))
-    }
-
-    /// What of a subscription may be read now. Ids come first; only a window that a new connection
-    /// left waits for no cool-down.
-    fn plan(&self, sub: Sub, free: u64, is_cool: bool, now: &mut Now) -> Option<Plan> {
-        let row = self.subs.get(sub)?;
-        if is_cool {
-            let count = free.min(u64::from(self.page_max()));
-            let ids = row
-                .loss
-                .due_ids(usize::try_from(count).unwrap_or(usize::MAX), now);
-            if !ids.is_empty() {
-                return Some(Plan::Ids(ids));
-            }
-        }
-        let window = row.loss.window()?;
-        let may = is_cool || window.by_connection;
-        let free = if window.is_wide { u64::MAX } else { free };
-        let limit = self.window_limit(free, window.halvings);
-        (may && row.loss.is_window_due(limit as usize, now)).then_some(Plan::Window { limit })
-    }
-
-    /// The largest page that the relay gives.
-    fn page_max(&self) -> u32 {
-        let told = self.inform.limit_max().unwrap_or(u32::MAX);
-        self.config.limits.page.min(told).max(1)
-    }
-
-    fn window_limit(&self, free: u64, halvings: u32) -> u32 {
-        let wanted = u32::try_from(free.max(PAGE_MIN)).unwrap_or(u32::MAX);
-        let limit = wanted.min(self.page_max());
-        limit.checked_shr(halvings).unwrap_or(0).max(1)
-    }
-
-    fn tell_lagging(&mut self, sub: Sub, now: MonoTime, out: &mut Vec<Action>) {
-        let Some(row) = self.subs.get_mut(sub) else {
-            return;
+    /// Begins an attempt with its first page, if the gate lets it: what was chosen holds for the
+    /// room that there is now.
+    fn begin_attempt(
+        &mut self,
+        conn: ConnId,
+        choice: Choice,
+        now: &mut Now,
+        quotas: &mut Quotas,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        let Choice {
+            sub,
+            plan,
+            is_scant,
+        } = choice;
+        let Some(page) = self.ask_page(conn, sub, &plan, now, quotas, out) else {
+            return false;
         };
-        row.loss.is_lagging = true;
-        let (count, wait) = (row.loss.len() as u64, row.loss.waited(now));
-        out.push(Action::Note(Note::Lagging { sub, count, wait }));
-    }
-
-    fn begin_attempt(&mut self, sub: Sub, plan: Plan) {
         self.recovery.attempts = self.recovery.attempts.saturating_add(1);
         let number = self.recovery.attempts;
-        if let Some(row) = self.subs.get_mut(sub) {
+        if let Some(row) = self.subs.row_mut(sub) {
             row.loss.attempted = number;
         }
         self.recovery.attempt = Some(Attempt {
             sub,
             number,
-            pages: 0,
-            phase: AttemptPhase::Asking(plan),
+            pages: 1,
+            phase: AttemptPhase::Reading(page, plan),
             in_hand: 0,
+            is_scant,
             has_shrunk: false,
             has_failed: false,
         });
+        true
     }
 
-    /// Asks for the next page, if the gate lets it.
-    fn ask_page(
+    /// Asks for the next page of the attempt under way, or ends it where there is none.
+    fn go_on(
         &mut self,
         conn: ConnId,
         now: &mut Now,
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) -> bool {
-        let Some(attempt) = &self.recovery.attempt else {
+        let asking = |attempt: &&Attempt| matches!(attempt.phase, AttemptPhase::Asking);
+        let Some(sub) = self
+            .recovery
+            .attempt
+            .as_ref()
+            .filter(asking)
+            .map(|attempt| attempt.sub)
+        else {
             return false;
         };
-        let (sub, AttemptPhase::Asking(plan)) = (attempt.sub, &attempt.phase) else {
-            return false;
+        let Some(plan) = self.next_page(sub, now) else {
+            self.end_attempt(now.time(), quotas, out);
+            return true;
         };
-        let plan = plan.clone();
-        let relay_time = self.relay_time_at(now.time());
-        let Some((filter, by_http)) = self.page_filter(sub, &plan, relay_time) else {
-            return false;
-        };
-        let Some(via) = self.start_read(conn, by_http, &filter, now, quotas, out) else {
+        let Some(page) = self.ask_page(conn, sub, &plan, now, quotas, out) else {
             return false;
         };
         if let Some(attempt) = &mut self.recovery.attempt {
-            let page = alloc::boxed::Box::new(Page::new(via, filter));
             attempt.pages = attempt.pages.saturating_add(1);
             attempt.phase = AttemptPhase::Reading(page, plan);
         }
         true
+    }
+
+    /// Asks for a page, if the gate lets it.
+    fn ask_page(
+        &mut self,
+        conn: ConnId,
+        sub: Sub,
+        plan: &Plan,
+        now: &mut Now,
+        quotas: &mut Quotas,
+        out: &mut Vec<Action>,
+    ) -> Option<Box<Page>> {
+        let relay_time = self.relay_time_at(now.time());
+        let (filter, by_http) = self.page_filter(sub, plan, relay_time)?;
+        let via = self.start_read(conn, by_http, &filter, now, quotas, out)?;
+        Some(Box::new(Page::new(via, filter)))
     }
 
     /// Orders one read of stored events: over HTTP, or as a request that is closed at its end.
@@ -336,41 +286,6 @@ impl Relay {
             stamp,
             heard,
         })
-    }
-
-    /// The filter of a page, and whether it goes over HTTP: a doubted answer is asked for there,
-    /// and what a request on the socket cannot tell apart.
-    fn page_filter(
-        &self,
-        sub: Sub,
-        plan: &Plan,
-        relay_time: Option<UnixTime>,
-    ) -> Option<(Filter, bool)> {
-        let row = self.subs.get(sub)?;
-        match plan {
-            Plan::Ids(ids) => {
-                let oldest = ids.first().map(|(dated, _)| dated.before(OVERLAP));
-                let limit = u32::try_from(ids.len()).ok();
-                let base = row.filter(sub, self.me, oldest, limit);
-                let ids = ids.iter().map(|(_, id)| *id).collect();
-                let is_doubted = row.loss.doubts.count() >= 2;
-                Some((Filter { ids, ..base }, is_doubted && self.route.is_open()))
-            }
-            Plan::Window { limit } => {
-                let window = row.loss.window()?;
-                let since = Some(window.from).filter(|from| *from > UnixTime::default());
-                let ahead = relay_time.map(|present| present.after(self.config.limits.drift));
-                let base = row.filter(sub, self.me, since, Some(*limit));
-                let is_wanted = window.after.is_some() || window.doubts.count() >= 2;
-                let by_http = is_wanted && self.route.is_open();
-                let filter = Filter {
-                    until: window.position.or(ahead),
-                    before_id: window.after.filter(|_| by_http),
-                    ..base
-                };
-                Some((filter, by_http))
-            }
-        }
     }
 
     /// Gives up a page that the relay does not finish.
@@ -418,6 +333,7 @@ impl Relay {
 
     /// However a page ends, what came is handed over, and what it says of the rest is recorded.
     fn end_page(&mut self, ending: Ending, now: MonoTime, out: &mut Vec<Action>) {
+        let limit_max = self.page_max();
         let Some(attempt) = &mut self.recovery.attempt else {
             return;
         };
@@ -427,7 +343,6 @@ impl Relay {
             return;
         };
         let (sub, number) = (attempt.sub, attempt.number);
-        let told = self.inform.limit_max().unwrap_or(u32::MAX);
         if let Via::Socket { n, .. } = page.via {
             self.subs.names.supersede(Some((n, SubName::Page { n })));
         }
@@ -435,11 +350,11 @@ impl Relay {
             page: &page,
             is_whole: matches!(ending, Ending::Whole),
             route: self.route,
-            limit_max: self.config.limits.page.min(told),
+            limit_max,
             seen: &self.seen,
             now,
         };
-        let result = self.subs.get_mut(sub).map(|row| match &plan {
+        let result = self.subs.row_mut(sub).map(|row| match &plan {
             Plan::Ids(ids) => read.end_ids(row, ids),
             Plan::Window { .. } => read.end_window(sub, row),
         });
@@ -473,10 +388,10 @@ impl Relay {
             return false;
         };
         let (sub, pages) = (attempt.sub, attempt.pages);
-        let row = self.subs.get(sub);
+        let row = self.subs.row(sub);
         let is_live = row.is_some_and(|row| matches!(row.phase, Phase::Live { .. }));
         let is_over = match &attempt.phase {
-            AttemptPhase::Asking(_) => conn.is_none() || !is_live,
+            AttemptPhase::Asking => conn.is_none() || !is_live,
             AttemptPhase::Reading(..) => row.is_none(),
             AttemptPhase::Handing => attempt.in_hand == 0,
         };
@@ -488,25 +403,13 @@ impl Relay {
             && conn.is_some()
             && is_live
             && pages < PAGES_MAX
-            && row.is_some_and(|row| row.loss.len() == 0);
-        if goes_on && let Some(plan) = self.next_page(sub, now) {
-            if let Some(attempt) = &mut self.recovery.attempt {
-                attempt.phase = AttemptPhase::Asking(plan);
-            }
+            && row.is_some_and(|row| row.loss.len() == 0 && row.loss.has_windows());
+        if goes_on && let Some(attempt) = &mut self.recovery.attempt {
+            attempt.phase = AttemptPhase::Asking;
             return true;
         }
         self.end_attempt(now.time(), quotas, out);
         true
-    }
-
-    /// The next page of a window, while there is room for any of it.
-    fn next_page(&self, sub: Sub, now: &mut Now) -> Option<Plan> {
-        let free = match sub {
-            Sub::Membership => super::room::Free::ALL,
-            Sub::Channel(_) => self.room.free(sub),
-        };
-        (free.left > 0).then_some(())?;
-        self.plan(sub, free.left, true, now)
     }
 
     fn end_attempt(&mut self, now: MonoTime, quotas: &mut Quotas, out: &mut Vec<Action>) {
@@ -516,14 +419,12 @@ impl Relay {
         if let AttemptPhase::Reading(page, _) = &attempt.phase {
             self.give_up(page.via, quotas, out);
         }
-        let was_asked = attempt.pages > 0;
-        self.recovery.cool_until = (was_asked && attempt.has_failed).then(|| now.after(COOL_DOWN));
-        let Some(row) = self.subs.get_mut(attempt.sub) else {
+        let needs_rest = attempt.has_failed || attempt.is_scant;
+        self.recovery.cool_until = needs_rest.then(|| now.after(COOL_DOWN));
+        let Some(row) = self.subs.row_mut(attempt.sub) else {
             return;
         };
-        if was_asked {
-            row.loss.attempt_ended(attempt.has_shrunk, now);
-        }
+        row.loss.attempt_ended(attempt.has_shrunk, now);
         row.is_first &= row.loss.has_windows();
         out.extend(row.loss.take_gap(attempt.sub).map(Action::Note));
         if row.loss.is_empty() {

@@ -145,6 +145,11 @@ impl Roster {
         true
     }
 
+    /// Whether enough reads were complete for what they lack to be believed.
+    pub(super) const fn has_agreed(&self) -> bool {
+        self.reads >= 3 && self.empty == 0
+    }
+
     pub(super) fn awaits(&self, ticket: Ticket) -> bool {
         self.call().is_some_and(|call| call.ticket == ticket)
     }

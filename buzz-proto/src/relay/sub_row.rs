@@ -187,12 +187,14 @@ impl Row {
 
     /// As [`received`](Self::received), for the next life: what is not owed is not counted.
     pub(super) fn received_owed(&self) -> Option<UnixTime> {
-        let base = if self.is_first {
-            self.floor.date()?
+        let (base, oldest) = if self.is_first {
+            // A window of the first read reaches back beyond what is owed.
+            (self.floor.date()?, self.loss.oldest_id())
         } else {
-            self.read_to.or_else(|| self.floor.date())?
+            let start = self.read_to.or_else(|| self.floor.date());
+            (start.unwrap_or_default(), self.loss.oldest())
         };
-        Some(self.loss.oldest().map_or(base, |oldest| base.min(oldest)))
+        Some(oldest.map_or(base, |oldest| base.min(oldest)))
     }
 
     /// The `since` of a live request. The relay compares it with the dates of live events too, and

@@ -86,11 +86,11 @@ impl Subs {
         self.rows.len()
     }
 
-    pub(super) fn get(&self, sub: Sub) -> Option<&Row> {
+    pub(super) fn row(&self, sub: Sub) -> Option<&Row> {
         self.rows.get(&sub)
     }
 
-    pub(super) fn get_mut(&mut self, sub: Sub) -> Option<&mut Row> {
+    pub(super) fn row_mut(&mut self, sub: Sub) -> Option<&mut Row> {
         self.rows.get_mut(&sub)
     }
 

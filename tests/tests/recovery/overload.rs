@@ -159,6 +159,7 @@ fn a_consumer_that_stays_full_for_two_hours_costs_no_request() {
         .collect();
     assert!(lost.is_empty(), "{lost:?}");
     bench.take_all();
+    bench.run_for(5 * SECOND);
     bench.expect_delivered((0..8).map(toy::id));
 }
 

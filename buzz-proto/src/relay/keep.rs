@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::link::Return;
-use super::{Action, Channels, CloseCause, End, Relay, answers};
+use super::{Action, Channels, CloseCause, End, Record, Relay, Sub, answers};
 use crate::dedup::Cursor;
 use crate::note::{GapWhy, Note};
 use crate::time::{Now, UnixTime, Why};
@@ -14,7 +14,8 @@ impl Relay {
     /// where answers are this machine's.
     pub(super) fn restore(&mut self, has_workers: bool) {
         let records = self.config.records.take();
-        for record in records.iter().flatten() {
+        let is_channel = |record: &&Record| record.sub != Sub::Membership;
+        for record in records.iter().flatten().filter(is_channel) {
             for done in &record.done {
                 let unknown = |_| Cursor::Unknown;
                 self.seen
@@ -49,7 +50,9 @@ impl Relay {
             return false;
         }
         let mut settled = BTreeMap::new();
-        for (sub, row) in self.subs.iter() {
+        // The roster tells what the notices of membership would.
+        let channels = self.subs.iter().filter(|(sub, _)| *sub != Sub::Membership);
+        for (sub, row) in channels {
             let Some(received) = row.received_owed() else {
                 continue;
             };
@@ -82,6 +85,11 @@ impl Relay {
 
     /// What is owed and was not read again is lost, unless the next life will read it.
     fn tell_unread(&mut self, out: &mut Vec<Action>) {
+        let gone = self
+            .subs
+            .rows_mut()
+            .filter_map(|(sub, row)| row.loss.last_gap(sub));
+        out.extend(gone.map(Action::Note));
         if self.config.records.is_some() {
             return;
         }

@@ -39,6 +39,8 @@ pub(super) struct Ledger {
     order: Option<Order>,
     next: Option<MonoTime>,
     retry: Ladder,
+    /// Whether the last order failed.
+    has_failed: bool,
 }
 
 /// An order to keep records, not answered yet.
@@ -103,6 +105,7 @@ impl Ledger {
             order: None,
             next: None,
             retry: Ladder::new(RETRY.0, RETRY.1),
+            has_failed: false,
         }
     }
 
@@ -222,7 +225,7 @@ impl Ledger {
         dated: UnixTime,
         out: &mut Vec<Action>,
     ) {
-        if !self.is_kept {
+        if !self.is_kept || sub == Sub::Membership {
             return;
         }
         let book = self.books.entry(sub).or_default();
@@ -257,6 +260,9 @@ impl Ledger {
     pub(super) fn forget(&mut self, sub: Sub) {
         if let Some(book) = self.books.remove(&sub) {
             self.done = self.done.saturating_sub(book.done.len());
+        }
+        if let Some(order) = &mut self.order {
+            order.records.remove(&sub);
         }
         if self.is_kept {
             self.forgotten.insert(sub);
@@ -293,6 +299,9 @@ impl Ledger {
             .iter()
             .filter_map(|(sub, settled)| self.record(*sub, *settled))
             .collect();
+        for record in &records {
+            self.forgotten.remove(&record.sub);
+        }
         if records.is_empty() && self.forgotten.is_empty() {
             self.is_touched = false;
             return false;
@@ -327,6 +336,7 @@ impl Ledger {
         if let Some(order) = &self.order {
             return now.reached(order.since.after(PATIENCE), Why::Persist);
         }
+        let at_once = at_once && !self.has_failed;
         self.is_touched && (at_once || self.next.is_none_or(|next| now.reached(next, Why::Persist)))
     }
 
@@ -376,6 +386,7 @@ impl Ledger {
             return false;
         };
         self.retry.reset();
+        self.has_failed = false;
         for (sub, kept) in order.records {
             if let Some(book) = self.books.get_mut(&sub) {
                 book.kept = Some(kept);
@@ -401,6 +412,7 @@ impl Ledger {
 
     fn failed(&mut self, now: MonoTime, out: &mut Vec<Action>) {
         self.is_touched = true;
+        self.has_failed = true;
         self.next = Some(now.after(self.retry.climb()));
         out.push(Action::Note(Note::NotPersisted));
     }

@@ -5,9 +5,11 @@ use std::time::Duration;
 use buzz_proto::config::Consumer;
 use buzz_proto::ids::{ChannelId, ConnId, EventId, Ticket, WriteId};
 use buzz_proto::note::{LinkNote, Note};
-use buzz_proto::relay::{Action, BrokeCause, Channels, CloseCause, Command, Config, HttpAnswer, Input, Relay};
+use buzz_proto::relay::{
+    Action, BrokeCause, Channels, CloseCause, Command, Config, HttpAnswer, Input, Relay,
+};
 use buzz_proto::seed::Seed;
-use buzz_proto::time::MonoTime;
+use buzz_proto::time::{MonoTime, UnixTime};
 use buzz_proto::wire::Event;
 use bytes::Bytes;
 
@@ -132,30 +134,48 @@ impl Script<Relay> {
         self.expect_live()
     }
 
-    /// Takes the word that the link is live off the front of the orders.
-    fn expect_live(&mut self) -> &mut Self {
-        let mut orders = self.timed_orders();
-        let live = orders
-            .iter()
-            .position(|(_, action)| *action == Action::Link { live: true });
-        let Some(live) = live else {
-            self.fail("the link is not live");
-        };
-        orders.remove(live);
-        let inform = orders.iter().find_map(|(_, action)| match action {
-            Action::Inform { ticket } => Some(*ticket),
-            _ => None,
-        });
-        orders.retain(|(_, action)| !matches!(action, Action::Inform { .. }));
-        self.put_back(orders);
-        if let Some(ticket) = inform {
-            // The relay tells nothing of itself.
-            self.input(Input::Broke {
-                ticket,
-                cause: BrokeCause::Connection,
-            });
-        }
+    /// Takes the word that the link is live off the orders, and the question what relay it is: it
+    /// tells nothing of itself.
+    pub fn expect_live(&mut self) -> &mut Self {
+        let (ticket, others) = self.take_live();
+        let cause = BrokeCause::Connection;
+        self.input(Input::Broke { ticket, cause });
+        self.put_back(others);
         self
+    }
+
+    /// As [`expect_live`](Self::expect_live), and the relay tells of itself, in an answer that is
+    /// dated so.
+    pub fn expect_live_told(&mut self, document: &str, date: Option<UnixTime>) -> &mut Self {
+        let (ticket, others) = self.take_live();
+        let answer = HttpAnswer {
+            status: 200,
+            retry_after: None,
+            date,
+            body: document.to_owned().into(),
+        };
+        self.input(Input::Answered { ticket, answer });
+        self.put_back(others);
+        self
+    }
+
+    /// The question what relay it is, and the orders beside it and the word that the link is live.
+    fn take_live(&mut self) -> (Ticket, Vec<(MonoTime, Action)>) {
+        let (mut live, mut asked) = (0, Vec::new());
+        let mut others = self.timed_orders();
+        others.retain(|(_, action)| {
+            if let Action::Inform { ticket } = action {
+                asked.push(*ticket);
+                return false;
+            }
+            let is_live = *action == Action::Link { live: true };
+            live += u32::from(is_live);
+            !is_live
+        });
+        let (1, [ticket]) = (live, &asked[..]) else {
+            self.fail("the link is not live, or it was not asked once what relay it is");
+        };
+        (*ticket, others)
     }
 
     /// Answers the one `SignAuth` among the orders with a toy event, and takes the AUTH frame off.

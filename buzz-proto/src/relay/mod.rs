@@ -37,6 +37,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 pub use config::{Channels, Config, Limits};
+pub(crate) use inform::limit_max;
 pub use interface::*;
 pub use record::{Done, Record, Started};
 pub(crate) use room::Room;

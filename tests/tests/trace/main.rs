@@ -163,11 +163,13 @@ fn conversation() -> Script<Machine> {
     feed(Input::Relay(relay::Input::Connected { conn, date: None }));
     machine.run_until(buzz_sim::script::secs(3)).orders();
     let mut feed = |input| machine.input(input).orders();
+    let (ticket, cause) = (Ticket(1), relay::BrokeCause::Connection);
+    feed(Input::Relay(relay::Input::Broke { ticket, cause }));
     let write = WriteId(0);
     feed(Input::Relay(relay::Input::Written { write }));
     feed(frame(toy::eose(&sub)));
     feed(frame(toy::event_frame(&sub, &event)));
-    let ticket = Ticket(1);
+    let ticket = Ticket(2);
     let genuine = true;
     let delivered = feed(Input::Relay(relay::Input::Verified { ticket, genuine }));
     assert!(matches!(

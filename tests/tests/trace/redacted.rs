@@ -115,6 +115,20 @@ fn an_answer_with_what_is_no_event_stays_so() {
 }
 
 #[test]
+fn of_what_a_relay_tells_of_itself_stays_what_decides_actions() {
+    let body = r#"{"name":"lanterns","limitation":{"max_limit":60,"note":"lanterns"}}"#;
+    let input = Input::Relay(relay::Input::Answered {
+        ticket: buzz_proto::ids::Ticket(1),
+        answer: answer(body),
+    });
+    let line = Recorder::new(Privacy::Redacted).call(MonoTime::ZERO, &input, &[]);
+    let kept = r#"{"limitation":{"max_limit":60}}"#;
+    assert!(line.contains(&quoted(kept)), "{line}");
+    assert_holds_no_words(&line);
+    assert_is_redacted(&line);
+}
+
+#[test]
 fn a_job_of_the_scheduler_is_redacted() {
     let draft = Draft {
         kind: 9,
@@ -260,6 +274,11 @@ fn facts(order: &Action, end: &mut dyn FnMut(u64) -> TurnEnd) -> Vec<Input> {
                 Input::Relay(relay::Input::Frame { conn, text })
             });
             [written].into_iter().chain(confirmed).collect()
+        }
+        Action::Relay(R::Inform { ticket }) => {
+            let body = json!({"name": SECRETS[0], "limitation": {"max_limit": 60}});
+            let (ticket, answer) = (*ticket, answer(&body.to_string()));
+            vec![Input::Relay(relay::Input::Answered { ticket, answer })]
         }
         Action::Relay(R::Verify { ticket, .. }) => {
             let (ticket, genuine) = (*ticket, true);

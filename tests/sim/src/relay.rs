@@ -271,6 +271,55 @@ impl Script<Relay> {
         self
     }
 
+    /// The frames among the orders since the last look; what else was ordered stays to be looked
+    /// at.
+    pub fn take_sent(&mut self) -> Vec<String> {
+        let mut others = self.timed_orders();
+        let mut texts = Vec::new();
+        others.retain(|(_, action)| {
+            let text = text(action);
+            let stays = text.is_none();
+            texts.extend(text);
+            stays
+        });
+        self.put_back(others);
+        texts
+    }
+
+    /// A page leaves and brings these events and its end. It is closed, and what is new of it is
+    /// found genuine.
+    pub fn page(&mut self, name: &str, events: &[&Toy]) -> &mut Self {
+        self.written();
+        for event in events {
+            self.frame(toy::event_frame(name, event)).expect([]);
+        }
+        self.frame(toy::eose(name));
+        let close = format!(r#"["CLOSE","{name}"]"#);
+        let (mut is_closed, mut tickets) = (false, Vec::new());
+        let mut others = self.timed_orders();
+        others.retain(|(_, action)| {
+            if let Action::Verify { ticket, .. } = action {
+                tickets.push(*ticket);
+                return false;
+            }
+            let is_close = text(action).is_some_and(|text| text == close);
+            is_closed |= is_close;
+            !is_close
+        });
+        if !is_closed {
+            self.fail(&format!("{name} is not closed"));
+        }
+        for ticket in tickets {
+            others.extend(self.verified(ticket, true).timed_orders());
+        }
+        for write in self.unanswered_writes() {
+            self.input(Input::Written { write });
+            others.extend(self.timed_orders());
+        }
+        self.put_back(others);
+        self
+    }
+
     /// The REQs among the orders since the last look, which must all be frames or of no account
     /// here: the names of their subscriptions.
     pub fn requested(&mut self) -> Vec<String> {

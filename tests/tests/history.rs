@@ -300,6 +300,20 @@ fn each_sign_of_dropped_frames_is_followed_by_a_longer_wait() {
     }
 }
 
+#[test]
+fn a_subscription_refused_for_good_holds_up_no_later_read_of_the_others() {
+    let mut relay = script(given(&[1, 2]));
+    relay.live();
+    relay.confirmed(&[channel_sub(1, 1), channel_sub(2, 2)]);
+    relay.frame(SIGNAL);
+    assert_eq!(relay.requested(), ["page-3"]);
+    let text = "restricted: not a channel member";
+    relay.frame(toy::closed(&channel_sub(2, 2), text)).orders();
+    relay.page("page-3", &[]).expect([]);
+    relay.alive_for(60 * SECOND).frame(SIGNAL);
+    assert_eq!(relay.requested(), ["page-4"]);
+}
+
 /// A subscription from 100 s before the start on, asked for by pages of two events.
 fn with_pages_of_two() -> Script<Relay> {
     let mut config = given(&[]);

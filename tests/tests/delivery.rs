@@ -81,8 +81,10 @@ fn an_owed_event_that_comes_by_itself_is_not_read_again() {
     let event = Toy::mention(1, channel(1));
     arrive(&mut relay, 1, &event);
     relay.quiet_for(10 * SECOND).tick().expect([]);
+    relay.notes();
     relay.event(&channel_sub(1, 1), &event);
     relay.expect([deliver(1, &event)]);
+    relay.expect_notes([caught_up(1, 1)]);
     relay.alive_for(60 * SECOND);
 }
 

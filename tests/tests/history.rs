@@ -136,7 +136,7 @@ fn a_history_longer_than_the_first_page_is_read_on_from_where_that_ended() {
     assert_eq!(relay.take_sent(), [page(3, until.before(SECOND))]);
     relay.expect([deliver(1, &third)]);
     relay.page("page-3", &[&third]).expect([]);
-    let (sub, count) = (Sub::Channel(channel(1)), 0);
+    let (sub, count) = (Sub::Channel(channel(1)), 1);
     relay.expect_notes([Note::CaughtUp { sub, count }]);
 }
 

@@ -58,12 +58,12 @@ impl Relay {
             return true;
         }
         if !owed || self.was_answered(sub, id) {
-            self.settle(sub, id);
+            self.settle(sub, id, out);
             self.ledger.settle(sub, id, dated, out);
             return true;
         }
         if sub == Sub::Membership {
-            self.settle(sub, id);
+            self.settle(sub, id, out);
             self.changes.extend(self.roster.noticed(&event));
             return true;
         }
@@ -71,7 +71,7 @@ impl Relay {
         let is_command = || OwnerCommand::of(&event).is_some();
         let is_crowded = self.ledger.is_crowded(self.room.untaken());
         if !is_crowded && self.room.take(sub, event.raw().len(), is_command) {
-            self.hand(sub, event, out);
+            self.hand(sub, event, source, out);
             return true;
         }
         self.seen.remove(&id);
@@ -107,12 +107,14 @@ impl Relay {
         true
     }
 
-    fn hand(&mut self, sub: Sub, event: Event, out: &mut Vec<Action>) {
+    fn hand(&mut self, sub: Sub, event: Event, source: Source, out: &mut Vec<Action>) {
         let (id, dated) = (event.id(), event.created_at());
         let refused = self.refusals(sub, id);
-        self.settle(sub, id);
+        let was_lost = self.settle(sub, id, out);
         if let Some(row) = self.subs.get_mut(sub) {
             row.known = row.known.max(Some(dated));
+            let is_late = !was_lost && matches!(source, Source::Attempt(_));
+            row.loss.recovered = row.loss.recovered.saturating_add(u64::from(is_late));
         }
         let lives = self.ledger.hand_over(sub, id, dated, refused);
         out.push(Action::Deliver { sub, event, lives });
@@ -124,14 +126,31 @@ impl Relay {
         self.answers.contains(id) || target.is_some_and(|target| self.answers.contains(target))
     }
 
-    /// An event is not owed any more, if it was lost.
-    fn settle(&mut self, sub: Sub, id: EventId) {
+    /// An event is not owed any more. Whether it was lost.
+    fn settle(&mut self, sub: Sub, id: EventId, out: &mut Vec<Action>) -> bool {
+        let Some(row) = self.subs.get_mut(sub) else {
+            return false;
+        };
+        if row.loss.take(id).is_none() {
+            return false;
+        }
+        row.loss.recovered = row.loss.recovered.saturating_add(1);
+        self.recovery.shrunk(sub);
+        if !self.recovery.reads(sub) {
+            self.tell_settled(sub, out);
+        }
+        true
+    }
+
+    /// Tells what became of a loss, once nothing of it is owed.
+    pub(super) fn tell_settled(&mut self, sub: Sub, out: &mut Vec<Action>) {
         let Some(row) = self.subs.get_mut(sub) else {
             return;
         };
-        if row.loss.take(id).is_some() {
-            row.loss.recovered = row.loss.recovered.saturating_add(1);
-            self.recovery.shrunk(sub);
+        out.extend(row.loss.take_gap(sub).map(Action::Note));
+        if row.loss.is_empty() {
+            let count = core::mem::take(&mut row.loss.recovered);
+            out.push(Action::Note(Note::CaughtUp { sub, count }));
         }
     }
 

@@ -117,6 +117,13 @@ impl Recovery {
         }
     }
 
+    /// Whether this subscription is read.
+    pub(super) fn reads(&self, sub: Sub) -> bool {
+        self.attempt
+            .as_ref()
+            .is_some_and(|attempt| attempt.sub == sub)
+    }
+
     /// A lost event of this subscription was handed over, whoever brought it.
     pub(super) fn shrunk(&mut self, sub: Sub) {
         if let Some(attempt) = self.attempt.as_mut().filter(|attempt| attempt.sub == sub) {
@@ -520,11 +527,7 @@ impl Relay {
             row.loss.attempt_ended(attempt.has_shrunk, now);
         }
         row.is_first &= row.loss.has_windows();
-        out.extend(row.loss.take_gap(attempt.sub).map(Action::Note));
-        if row.loss.is_empty() {
-            let (sub, count) = (attempt.sub, core::mem::take(&mut row.loss.recovered));
-            out.push(Action::Note(Note::CaughtUp { sub, count }));
-        }
+        self.tell_settled(attempt.sub, out);
         self.ledger.touch();
     }
 

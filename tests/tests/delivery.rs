@@ -283,6 +283,26 @@ fn what_is_owed_at_the_end_is_a_gap() {
 }
 
 #[test]
+fn what_the_relay_does_not_have_is_told_though_more_is_owed_at_the_end() {
+    let mut relay = live(&[1], 2);
+    let events = [1, 2, 3, 4, 5, 6].map(|n| Toy::mention(n, channel(1)));
+    for event in &events[..4] {
+        relay.event(&channel_sub(1, 1), event).orders();
+    }
+    relay.input(Input::Capacity { taken: 2 });
+    assert_eq!(relay.requested(), ["page-2"]);
+    for event in &events[4..] {
+        relay.event(&channel_sub(1, 1), event);
+        relay.expect([deliver(1, event)]);
+    }
+    relay.page("page-2", &[&events[3]]).expect([]).notes();
+    let grace = SECOND;
+    relay.command(Command::Shutdown { grace }).orders();
+    let gaps = [gap(1, GapWhy::NotStored), gap(1, GapWhy::Ended)];
+    assert_eq!(relay.notes()[..2], gaps);
+}
+
+#[test]
 fn an_event_that_the_consumer_hands_back_can_be_delivered_again() {
     let mut relay = live(&[1], 256);
     let event = Toy::mention(1, channel(1));

@@ -69,6 +69,8 @@ impl Relay {
 
     /// What is owed and was not read again is lost, unless the next life will read it.
     fn tell_unread(&mut self, out: &mut Vec<Action>) {
+        let gone = self.subs.iter().filter_map(|(sub, row)| row.loss.gap(sub));
+        out.extend(gone.map(Action::Note));
         if self.config.records.is_some() {
             return;
         }

@@ -446,6 +446,8 @@ pub enum GapWhy {
     ConsumerGone,
     /// The agent ended before they were read again.
     Ended,
+    /// Their channel was let go before they were read again.
+    Left,
 }
 
 /// Why an event was refused.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use buzz_proto::ids::{ConnId, Ticket};
 use buzz_proto::note::{LinkNote, Note};
-use buzz_proto::relay::{Action, CloseCause, Input, Relay, Sub, SubState};
+use buzz_proto::relay::{Action, BrokeCause, CloseCause, Input, Relay, Sub, SubState};
 use buzz_proto::time::UnixTime;
 use buzz_sim::relay::{channel_sub, close, connect, given, script};
 use buzz_sim::script::{Script, ms, secs};
@@ -37,8 +37,9 @@ fn a_challenge_is_answered_once_and_its_ok_makes_the_link_live() {
     assert_eq!(relay.notes()[0], Note::Link(live));
     assert!(relay.part().view().is_authenticated);
     let orders = relay.orders();
-    assert_eq!(orders[0], UP);
-    assert!(matches!(orders[1..], [Action::Send { .. }]));
+    let ticket = Ticket(2);
+    assert_eq!(orders[..2], [Action::Inform { ticket }, UP]);
+    assert!(matches!(orders[2..], [Action::Send { .. }]));
 }
 
 #[test]
@@ -57,7 +58,7 @@ fn the_newest_challenge_replaces_the_one_that_waits_and_one_auth_is_in_flight() 
     relay.input(Input::Signed { ticket, event });
     assert_eq!(relay.sent().len(), 1);
     relay.written().frame(toy::ok(toy::id(8), true, ""));
-    relay.expect([UP]);
+    relay.expect_live().expect([]);
 }
 
 #[test]
@@ -77,7 +78,7 @@ fn already_authenticated_counts_as_success() {
     let event = relay.sign(7);
     let text = "auth-required: already authenticated";
     relay.written().frame(toy::ok(event, false, text));
-    relay.expect([UP]);
+    relay.expect_live().expect([]);
 }
 
 #[test]
@@ -120,13 +121,15 @@ fn a_relay_that_sends_no_challenge_is_used_without() {
     let mut relay = script(given(&[1]));
     relay.open().notes();
     relay.quiet_until(secs(3)).tick();
-    let orders = relay.orders();
-    assert_eq!(orders[0], UP);
-    assert!(matches!(orders[1..], [Action::Send { .. }]));
+    let ticket = Ticket(1);
+    relay.expect([Action::Inform { ticket }, UP]);
     let live = LinkNote::Live {
         authenticated: false,
     };
     assert_eq!(relay.notes()[0], Note::Link(live));
+    let cause = BrokeCause::Connection;
+    relay.input(Input::Broke { ticket, cause });
+    assert_eq!(relay.requested(), [channel_sub(1, 1)]);
 }
 
 #[test]
@@ -136,10 +139,10 @@ fn a_challenge_that_comes_later_is_answered_in_place() {
     assert_eq!(relay.requested(), [channel_sub(1, 1)]);
     relay.written();
     relay.at(secs(5)).frame(toy::challenge("late"));
-    relay.expect([sign_auth(1, "late", START.after(5 * SECOND))]);
+    relay.expect([sign_auth(2, "late", START.after(5 * SECOND))]);
     relay.subscribe(channel(2)).expect([]);
     let event = Toy::new(7).kind(22_242);
-    let ticket = Ticket(1);
+    let ticket = Ticket(2);
     relay.input(Input::Signed {
         ticket,
         event: event.bytes(),
@@ -169,8 +172,8 @@ fn a_relay_that_wants_auth_and_sends_no_challenge_is_dialed_anew() {
 #[test]
 fn ten_challenges_a_minute_are_answered() {
     let mut relay = script(given(&[]));
-    relay.open();
-    for n in 0..10 {
+    relay.live_with_auth();
+    for n in 1..10 {
         relay.frame(toy::challenge(&n.to_string()));
         let event = relay.sign(n);
         relay.written().frame(toy::ok(event, true, "")).orders();
@@ -178,7 +181,7 @@ fn ten_challenges_a_minute_are_answered() {
     relay.frame(toy::challenge("one too many")).expect([]);
     relay.quiet_for(6 * SECOND).tick();
     let dated = START.after(6 * SECOND);
-    relay.expect([sign_auth(11, "one too many", dated)]);
+    relay.expect([sign_auth(12, "one too many", dated)]);
 }
 
 #[test]
@@ -186,10 +189,10 @@ fn a_signature_has_its_limit() {
     let mut relay = script(given(&[]));
     relay.live();
     relay.at(secs(10)).frame(toy::challenge("late"));
-    relay.expect([sign_auth(1, "late", START.after(10 * SECOND))]);
+    relay.expect([sign_auth(2, "late", START.after(10 * SECOND))]);
     relay.alive_for(20 * SECOND);
     relay.tick().expect([close(1, CloseCause::AuthLimit), DOWN]);
-    let (ticket, event) = (Ticket(1), Toy::new(7).bytes());
+    let (ticket, event) = (Ticket(2), Toy::new(7).bytes());
     relay.input(Input::Signed { ticket, event }).expect([]);
 }
 
@@ -225,7 +228,8 @@ fn a_relay_that_says_nothing_to_an_auth_is_used_all_the_same() {
     let mut relay = script(given(&[]));
     relay.open().frame(toy::challenge("first"));
     let event = relay.sign(7);
-    relay.written().quiet_until(secs(5)).tick().expect([UP]);
+    relay.written().quiet_until(secs(5)).tick();
+    relay.expect_live().expect([]);
     assert!(!relay.part().view().is_authenticated);
     relay.frame(toy::ok(event, true, "")).expect([]);
     assert!(relay.part().view().is_authenticated);
@@ -275,7 +279,8 @@ fn an_auth_frame_of_which_nothing_left_is_sent_again() {
     let write = relay.unanswered_writes()[0];
     relay.input(Input::WriteFailed { write, sent: false });
     assert_eq!(relay.sent().len(), 1);
-    relay.written().frame(toy::ok(event, true, "")).expect([UP]);
+    relay.written().frame(toy::ok(event, true, ""));
+    relay.expect_live().expect([]);
 }
 
 #[test]
@@ -317,7 +322,8 @@ fn refused_before_the_ok() -> Script<Relay> {
     relay.open().orders();
     relay.frame(toy::challenge("first"));
     relay.sign(7);
-    relay.written().run_until(secs(5)).orders();
+    relay.written().run_until(secs(5)).expect_live();
+    assert_eq!(relay.requested(), [channel_sub(1, 1)]);
     relay.written();
     let text = "auth-required: not authenticated";
     relay.frame(toy::closed(&channel_sub(1, 1), text));

@@ -184,7 +184,9 @@ fn relay_config() -> relay::Config {
     config.limits.outbound_max = 4;
     config.limits.subscriptions_max = 5;
     config.limits.seen_max = 12;
+    config.limits.live_page = 2;
     config.limits.page = 3;
+    config.records = Some(Vec::new());
     config
 }
 

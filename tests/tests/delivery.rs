@@ -5,10 +5,10 @@ use std::time::Duration;
 use buzz_proto::config::Consumer;
 use buzz_proto::ids::Ticket;
 use buzz_proto::note::{GapWhy, Note, RefusedWhy, StaleWhat};
-use buzz_proto::relay::{Action, Command, Disposal, Input, Relay, Sub};
+use buzz_proto::relay::{Action, Command, Disposal, Input, Interest, Relay, Sub};
 use buzz_proto::schedule;
 use buzz_proto::seed::Seed;
-use buzz_proto::time::MonoTime;
+use buzz_proto::time::{MonoTime, UnixTime};
 use buzz_sim::relay::{channel_sub, given, script, with_consumer, with_slots};
 use buzz_sim::script::Script;
 use buzz_sim::toy::{self, ME, START, Toy, channel};
@@ -57,7 +57,7 @@ fn a_forged_copy_that_comes_after_the_genuine_is_not_even_verified() {
 }
 
 #[test]
-fn an_event_whose_verdict_does_not_come_is_a_gap_and_blocks_no_longer() {
+fn an_event_whose_verdict_does_not_come_is_owed_and_blocks_no_longer() {
     let mut relay = live(&[1], 256);
     let [lost, next] = [1, 2].map(|n| Toy::mention(n, channel(1)));
     let late = arrive(&mut relay, 1, &lost);
@@ -65,28 +65,52 @@ fn an_event_whose_verdict_does_not_come_is_a_gap_and_blocks_no_longer() {
     relay.verified(second, true).expect([]).notes();
     relay.quiet_for(10 * SECOND).tick();
     relay.expect([deliver(1, &next)]);
-    relay.expect_notes([gap(1, GapWhy::NotStored)]);
+    relay.expect_notes([behind(1)]);
     relay.verified(late, true).expect([]);
     let what = StaleWhat::Verification;
     relay.expect_notes([Note::Stale { what }]);
-    relay.event(&channel_sub(1, 1), &lost);
-    relay.expect([deliver(1, &lost)]);
+    relay.quiet_for(5 * SECOND).tick();
+    assert_eq!(relay.requested(), ["page-2"]);
+    relay.page("page-2", &[&lost]).expect([deliver(1, &lost)]);
+    relay.expect_notes([caught_up(1, 1)]);
 }
 
 #[test]
-fn an_event_that_finds_the_table_of_pending_verdicts_full_is_a_gap() {
+fn an_owed_event_that_comes_by_itself_is_not_read_again() {
+    let mut relay = live(&[1], 256);
+    let event = Toy::mention(1, channel(1));
+    arrive(&mut relay, 1, &event);
+    relay.quiet_for(10 * SECOND).tick().expect([]);
+    relay.notes();
+    relay.event(&channel_sub(1, 1), &event);
+    relay.expect([deliver(1, &event)]);
+    relay.expect_notes([caught_up(1, 1)]);
+    relay.alive_for(60 * SECOND);
+}
+
+#[test]
+fn what_found_the_table_of_pending_verdicts_full_is_read_again() {
     let mut config = given(&[1]);
     config.limits.verify_max = 2;
     let mut relay = script(config);
     relay.live();
     relay.confirmed(&[channel_sub(1, 1)]);
     let first = arrive(&mut relay, 1, &Toy::mention(1, channel(1)));
-    arrive(&mut relay, 1, &Toy::mention(2, channel(1)));
+    let next = Toy::mention(2, channel(1));
+    let second = arrive(&mut relay, 1, &next);
     let third = Toy::mention(3, channel(1));
     relay.frame(toy::event_frame(&channel_sub(1, 1), &third));
-    relay.expect([]).expect_notes([gap(1, GapWhy::NotStored)]);
-    relay.verified(first, true).orders();
-    relay.event(&channel_sub(1, 1), &third).expect([]);
+    assert_eq!(relay.requested(), ["page-2"]);
+    relay.page("page-2", &[&third]).expect([]);
+    relay.verified(first, true);
+    let orders = relay.timed_orders();
+    let (Action::Deliver { .. }, Action::Verify { ticket, .. }) = (&orders[0].1, &orders[1].1)
+    else {
+        relay.fail("no room for what was read");
+    };
+    relay.verified(*ticket, true).expect([]);
+    relay.verified(second, true);
+    relay.expect([deliver(1, &next), deliver(1, &third)]);
 }
 
 #[test]
@@ -135,7 +159,7 @@ fn a_command_passes_a_full_queue_and_is_counted_until_it_has_left() {
     relay.event(&channel_sub(1, 1), &waits);
     relay.expect([deliver(1, &waits)]);
     relay.event(&channel_sub(1, 1), &Toy::mention(2, channel(1)));
-    relay.expect([]).expect_notes([gap(1, GapWhy::NoRoom)]);
+    relay.expect([]).expect_notes([behind(1)]);
     for (n, text) in (3..).zip(["!cancel", " !rotate\n", "!shutdown"]) {
         let command = Toy::mention(n, channel(1)).content(text);
         relay.event(&channel_sub(1, 1), &command);
@@ -146,6 +170,7 @@ fn a_command_passes_a_full_queue_and_is_counted_until_it_has_left() {
     relay.event(&channel_sub(1, 1), &Toy::mention(6, channel(1)));
     relay.expect([]).notes();
     relay.input(Input::Left { sub, count: 9 });
+    assert_eq!(relay.requested(), ["page-2"]);
     let next = Toy::mention(7, channel(1));
     relay.event(&channel_sub(1, 1), &next);
     relay.expect([deliver(1, &next)]);
@@ -163,11 +188,12 @@ fn a_subscription_holds_at_most_a_quarter_of_the_bytes() {
     relay.event(&channel_sub(1, 1), &first);
     relay.expect([deliver(1, &first)]);
     relay.event(&channel_sub(1, 1), &second);
-    relay.expect([]).expect_notes([gap(1, GapWhy::NoRoom)]);
+    relay.expect([]).expect_notes([behind(1)]);
     let other = Toy::mention(4, channel(2)).content(&large);
     relay.event(&channel_sub(2, 2), &other);
     relay.expect([deliver(2, &other)]);
     relay.input(Input::Capacity { taken: 1 });
+    assert_eq!(relay.requested(), ["page-3"]);
     relay.event(&channel_sub(1, 1), &third);
     relay.expect([deliver(1, &third)]);
 }
@@ -184,7 +210,7 @@ fn the_table_of_pending_verdicts_has_a_largest_size() {
 }
 
 #[test]
-fn events_beyond_the_consumers_room_are_gaps_until_it_has_taken_some() {
+fn events_beyond_the_consumers_room_are_read_again_when_it_has_taken_half() {
     let mut relay = live(&[1], 2);
     for n in 1..3 {
         relay.event(&channel_sub(1, 1), &Toy::mention(n, channel(1)));
@@ -192,12 +218,29 @@ fn events_beyond_the_consumers_room_are_gaps_until_it_has_taken_some() {
     }
     let third = Toy::mention(3, channel(1));
     relay.event(&channel_sub(1, 1), &third);
-    relay.expect([]).expect_notes([gap(1, GapWhy::NoRoom)]);
-    relay.input(Input::Capacity { taken: 1 });
-    relay.event(&channel_sub(1, 1), &third);
-    relay.expect([deliver(1, &third)]);
+    relay.expect([]).expect_notes([behind(1)]);
+    relay.quiet_for(SECOND).input(Input::Capacity { taken: 1 });
+    assert_eq!(relay.requested(), ["page-2"]);
+    relay.page("page-2", &[&third]).expect([deliver(1, &third)]);
+    relay.expect_notes([caught_up(1, 1)]);
     relay.event(&channel_sub(1, 1), &Toy::mention(4, channel(1)));
-    relay.expect([]);
+    relay.expect([]).expect_notes([behind(1)]);
+}
+
+#[test]
+fn an_event_that_no_relay_stores_and_that_finds_no_room_is_a_gap_at_once() {
+    let mut relay = script(given(&[]));
+    relay.live();
+    relay.command(Command::Subscribe {
+        channel: channel(1),
+        interest: Some(Interest::default()),
+        floor: None,
+    });
+    relay.confirmed(&[channel_sub(1, 1)]);
+    relay.input(Input::ConsumerGone);
+    let ephemeral = Toy::mention(1, channel(1)).kind(20_001);
+    relay.event(&channel_sub(1, 1), &ephemeral).expect([]);
+    relay.expect_notes([gap(1, GapWhy::NoRoom)]);
 }
 
 #[test]
@@ -215,12 +258,48 @@ fn a_count_of_taken_events_that_falls_or_runs_ahead_is_corrected() {
 }
 
 #[test]
-fn after_the_consumer_is_gone_every_event_is_a_gap() {
+fn after_the_consumer_is_gone_every_event_is_owed_and_a_gap_at_the_end() {
     let mut relay = live(&[1], 256);
     relay.input(Input::ConsumerGone);
     relay.event(&channel_sub(1, 1), &Toy::mention(1, channel(1)));
-    relay.expect([]);
-    relay.expect_notes([gap(1, GapWhy::ConsumerGone)]);
+    relay.expect([]).expect_notes([behind(1)]);
+    relay.alive_for(120 * SECOND).notes();
+    let grace = SECOND;
+    relay.command(Command::Shutdown { grace }).orders();
+    assert_eq!(relay.notes()[0], gap(1, GapWhy::ConsumerGone));
+}
+
+#[test]
+fn what_is_owed_at_the_end_is_a_gap() {
+    let mut relay = live(&[1], 1);
+    for n in 1..3 {
+        relay.event(&channel_sub(1, 1), &Toy::mention(n, channel(1)));
+        relay.orders();
+    }
+    relay.notes();
+    let grace = SECOND;
+    relay.command(Command::Shutdown { grace }).orders();
+    assert_eq!(relay.notes()[0], gap(1, GapWhy::Ended));
+}
+
+#[test]
+fn what_the_relay_does_not_have_is_told_though_more_is_owed_at_the_end() {
+    let mut relay = live(&[1], 2);
+    let events = [1, 2, 3, 4, 5, 6].map(|n| Toy::mention(n, channel(1)));
+    for event in &events[..4] {
+        relay.event(&channel_sub(1, 1), event).orders();
+    }
+    relay.input(Input::Capacity { taken: 2 });
+    assert_eq!(relay.requested(), ["page-2"]);
+    for event in &events[4..] {
+        relay.event(&channel_sub(1, 1), event);
+        relay.expect([deliver(1, event)]);
+    }
+    relay.page("page-2", &[&events[3]]).expect([]).notes();
+    let grace = SECOND;
+    relay.command(Command::Shutdown { grace }).orders();
+    let gaps = [gap(1, GapWhy::NotStored), gap(1, GapWhy::Ended)];
+    assert_eq!(relay.notes()[..2], gaps);
 }
 
 #[test]
@@ -269,20 +348,32 @@ fn an_event_dated_far_ahead_is_delivered() {
 fn an_event_that_is_forgotten_although_it_may_come_again_is_noted() {
     let mut config = given(&[1]);
     config.limits.seen_max = 2;
-    let mut relay = script(config);
-    relay.live_with_auth();
-    relay.confirmed(&[channel_sub(1, 1)]).notes();
-    // Of these the first lies before what is ever read again.
-    let dates = [START.before(2000 * SECOND), START, START, START];
-    let events =
-        [0, 1, 2, 3].map(|n: u8| Toy::mention(n.into(), channel(1)).dated(dates[usize::from(n)]));
-    for event in &events[..3] {
-        relay.event(&channel_sub(1, 1), event);
-        relay.expect([deliver(1, event)]).expect_notes([]);
+    // What lies before all that is ever read again can only be handed back.
+    let old = START.before(2000 * SECOND);
+    for (how, forgets) in [(Some(Disposal::Accepted), None), (None, Some(old))] {
+        let mut relay = script(config.clone());
+        relay.live_with_auth();
+        relay.confirmed(&[channel_sub(1, 1)]).notes();
+        is_delivered(&mut relay, &Toy::mention(0, channel(1)).dated(old), None);
+        if let Some(how) = how {
+            let event = toy::id(0);
+            relay.input(Input::Disposed { event, how });
+        }
+        for (n, forgets) in [(1, None), (2, forgets), (3, Some(START))] {
+            is_delivered(&mut relay, &Toy::mention(n, channel(1)), forgets);
+        }
     }
-    relay.event(&channel_sub(1, 1), &events[3]);
-    relay.expect([deliver(1, &events[3])]);
-    relay.expect_notes([Note::DedupShort { dated: START }]);
+}
+
+/// An event comes and is delivered; one of this date is forgotten for it.
+fn is_delivered(relay: &mut Script<Relay>, event: &Toy, forgets: Option<UnixTime>) {
+    relay.event(&channel_sub(1, 1), event);
+    relay.expect([deliver(1, event)]);
+    let notes: Vec<_> = forgets
+        .map(|dated| Note::DedupShort { dated })
+        .into_iter()
+        .collect();
+    assert_eq!(relay.notes(), notes);
 }
 
 fn live(channels: &[u8], slots: u32) -> Script<Relay> {
@@ -312,6 +403,18 @@ fn deliver(n: u8, event: &Toy) -> Action {
         event,
         lives: 0,
     }
+}
+
+fn behind(n: u8) -> Note {
+    Note::Behind {
+        sub: Sub::Channel(channel(n)),
+        dated: START,
+    }
+}
+
+fn caught_up(n: u8, count: u64) -> Note {
+    let sub = Sub::Channel(channel(n));
+    Note::CaughtUp { sub, count }
 }
 
 fn gap(n: u8, why: GapWhy) -> Note {

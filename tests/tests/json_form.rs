@@ -1,20 +1,22 @@
 //! The JSON form of facts, orders, notes and settings.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use buzz_proto::action::Action;
 use buzz_proto::config::Config;
-use buzz_proto::ids::TurnId;
+use buzz_proto::ids::{Ticket, TurnId};
 use buzz_proto::input::Input;
 use buzz_proto::note::{Note, TurnFailure, TurnOutcome};
 use buzz_proto::publish;
+use buzz_proto::relay::{self, Done, Record, Started, Sub};
 use buzz_proto::schedule::{self, RespondTo, Scheduler};
 use buzz_proto::seed::Seed;
 use buzz_proto::time::MonoTime;
 use buzz_proto::wire::{Excerpt, Reason};
 use buzz_sim::chaos::drive;
 use buzz_sim::machine::{config, external, machine, workers};
-use buzz_sim::toy::{self, ME, channel};
+use buzz_sim::toy::{self, ME, START, channel};
 use quickcheck::{Arbitrary, Gen};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -25,11 +27,12 @@ fn every_fact_and_order_survives_its_written_form() {
     let mut generator = Gen::from_size_and_seed(3000, 12);
     let (mut facts, mut orders) = (BTreeSet::new(), BTreeSet::new());
     for round in 0..120 {
-        let config = config(if round % 2 == 0 {
+        let mut config = config(if round % 2 == 0 {
             external()
         } else {
             workers()
         });
+        config.relay.records = (round % 3 == 0).then(Vec::new);
         let bytes: Vec<u8> = Arbitrary::arbitrary(&mut generator);
         let run = drive(machine(config), &bytes);
         for (_, input, actions) in run.calls() {
@@ -115,7 +118,7 @@ const FACTS: [&str; 55] = [
     "WallClock",
 ];
 /// Every order, and the notes that a run of chance reaches.
-const ORDERS: [&str; 40] = [
+const ORDERS: [&str; 52] = [
     "Ended",
     "WakeAt",
     "Relay.Connect",
@@ -125,6 +128,8 @@ const ORDERS: [&str; 40] = [
     "Relay.SignAuth",
     "Relay.Verify",
     "Relay.Query",
+    "Relay.Inform",
+    "Relay.Persist",
     "Relay.Abort",
     "Relay.Deliver",
     "Relay.Report",
@@ -142,6 +147,16 @@ const ORDERS: [&str; 40] = [
     "Note.Link",
     "Note.Subscription",
     "Note.Gap",
+    "Note.Behind",
+    "Note.Lagging",
+    "Note.CaughtUp",
+    "Note.ReadFailed",
+    "Note.Missed",
+    "Note.Unaudited",
+    "Note.DedupShort",
+    "Note.RecordAhead",
+    "Note.NotPersisted",
+    "Note.AnswersUnread",
     "Note.Refused",
     "Note.BadFrame",
     "Note.Notice",
@@ -212,7 +227,55 @@ fn rare_orders() -> Vec<Action> {
         })
     });
     let close = schedule::Action::CloseSession { session };
-    ended.chain([Action::Schedule(close)]).collect()
+    let notes = rare_notes().map(Action::Note);
+    ended
+        .chain([Action::Schedule(close), persist()])
+        .chain(notes)
+        .collect()
+}
+
+/// What is said of events that were lost, and of records.
+fn rare_notes() -> [Note; 8] {
+    let (sub, dated) = (Sub::Channel(channel(1)), START);
+    let wait = Duration::from_secs(60);
+    [
+        Note::Lagging {
+            sub,
+            count: 2,
+            wait,
+        },
+        Note::CaughtUp { sub, count: 3 },
+        Note::Missed {
+            sub,
+            event: toy::id(1),
+        },
+        Note::Unaudited { sub, before: dated },
+        Note::DedupShort { dated },
+        Note::RecordAhead { sub, seconds: 4 },
+        Note::NotPersisted,
+        Note::AnswersUnread,
+    ]
+}
+
+fn persist() -> Action {
+    let (dated, event) = (START, toy::id(1));
+    let started = Started {
+        dated,
+        event,
+        target: toy::id(2),
+        lives: 3,
+    };
+    let record = Record {
+        sub: Sub::Channel(channel(1)),
+        settled: START,
+        done: vec![Done { dated, event }],
+        started: vec![started],
+    };
+    Action::Relay(relay::Action::Persist {
+        ticket: Ticket(1),
+        records: vec![record],
+        forgotten: vec![Sub::Membership],
+    })
 }
 
 /// Writes and reads a value; the path of its names.

@@ -121,7 +121,7 @@ fn only_a_minute_of_being_live_leads_back_to_the_first_rung() {
             run_to_dial(&mut relay, wait);
         }
         relay.connected().quiet_for(3 * SECOND).tick();
-        relay.expect([Action::Link { live: true }]);
+        relay.expect_live().expect([]);
         relay.alive_for(live_for).tick().expect([]);
         relay.notes();
         relay.closed(None).expect([DOWN]);

@@ -20,7 +20,7 @@ fn the_roster_is_read_in_two_steps_and_its_channels_are_joined() {
     relay.live_with_auth();
     let orders = relay.orders();
     let body: Bytes = format!(r##"[{{"kinds":[39002],"#p":["{ME}"]}}]"##).into();
-    let ticket = Ticket(2);
+    let ticket = Ticket(3);
     assert_eq!(orders[0], Action::Query { ticket, body });
     assert_eq!(orders.len(), 2, "the query and the REQ of membership");
     relay.written();
@@ -28,7 +28,7 @@ fn the_roster_is_read_in_two_steps_and_its_channels_are_joined() {
     relay.answered(ticket, 200, toy::events(&members));
     let (one, two) = (channel(1), channel(2));
     let body: Bytes = format!(r##"[{{"kinds":[39000],"#d":["{one}","{two}"]}}]"##).into();
-    let ticket = Ticket(3);
+    let ticket = Ticket(4);
     relay.expect([Action::Query { ticket, body }]).notes();
     let rows = [
         Toy::metadata(3, channel(1)),

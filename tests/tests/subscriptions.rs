@@ -21,6 +21,32 @@ const DOWN: Action = Action::Link { live: false };
 // Requests
 
 #[test]
+fn without_the_relays_time_nothing_is_asked_for_before_the_relay_has_told_of_itself() {
+    let dated = START.after(7 * SECOND);
+    for (date, since) in [(None, None), (Some(dated), Some(dated))] {
+        let mut relay = script(given(&[1]));
+        relay.open().quiet_until(secs(3)).tick();
+        relay.expect_live_told("{}", date);
+        let since = since.map(|dated| dated.before(4 * SECOND).before(DRIFT));
+        relay.expect_sent([&request(1, 1, since)]);
+    }
+}
+
+#[test]
+fn a_relay_that_tells_nothing_of_itself_for_five_seconds_is_used_all_the_same() {
+    let mut relay = script(given(&[1]));
+    relay.open().quiet_until(secs(3)).tick();
+    let ticket = Ticket(1);
+    let live = true;
+    relay.expect([Action::Inform { ticket }, Action::Link { live }]);
+    relay.quiet_until(secs(8)).tick();
+    let orders = relay.timed_orders();
+    assert_eq!(orders[0].1, Action::Abort { ticket });
+    relay.put_back(orders[1..].to_vec());
+    relay.expect_sent([&request(1, 1, None)]);
+}
+
+#[test]
 fn a_request_asks_for_the_configured_kinds_that_mention_the_agent() {
     let mut relay = script(given(&[1]));
     relay.live().expect_sent([&request(1, 1, None)]);
@@ -40,7 +66,7 @@ fn a_request_of_the_application_says_what_it_wants_itself() {
     });
     let (sub, h) = (channel_sub(1, 1), channel(1));
     let since = 1_700_000_000 - 1080;
-    let text = format!(r##"["REQ","{sub}",{{"#h":["{h}"],"since":{since},"limit":200}}]"##);
+    let text = format!(r##"["REQ","{sub}",{{"#h":["{h}"],"since":{since},"limit":50}}]"##);
     relay.expect_sent([&text]);
 }
 
@@ -56,10 +82,13 @@ fn names_are_never_used_twice() {
 
 #[test]
 fn no_more_requests_are_unanswered_than_the_relay_can_buffer() {
-    let mut relay = script(given(&[1, 2, 3, 4, 5, 6]));
+    let channels: Vec<u8> = (1..=12).collect();
+    let mut relay = script(given(&channels));
     relay.live();
-    let first: Vec<_> = (1..5).map(|n| channel_sub(n, u64::from(n))).collect();
-    assert_eq!(relay.requested(), first);
+    let mut asked = relay.requested();
+    asked.extend(relay.run_for(SECOND).requested());
+    let first: Vec<_> = (1..=10).map(|n| channel_sub(n, u64::from(n))).collect();
+    assert_eq!(asked, first);
     relay.written().frame(toy::eose(&channel_sub(2, 2)));
     let orders = relay.orders();
     assert!(matches!(
@@ -141,8 +170,52 @@ fn those_asked_for_in_vain_wait_behind_the_others() {
     relay.written().alive_for(60 * SECOND).tick();
     relay.expect([close(1, CloseCause::Unconfirmed), DOWN]);
     relay.run_for(SECOND).live();
-    let asked = [(4, 5), (5, 6), (1, 7), (2, 8)].map(|(sub, n)| channel_sub(sub, n));
+    let asked = [(4, 6), (5, 7), (1, 8), (2, 9), (3, 10)].map(|(sub, n)| channel_sub(sub, n));
     assert_eq!(relay.requested(), asked);
+}
+
+#[test]
+fn a_request_that_expired_gives_its_turn_to_another_and_its_late_answer_counts() {
+    let mut config = given(&[1, 2]);
+    config.limits.unanswered_max = 1;
+    let mut relay = script(config);
+    relay.live();
+    assert_eq!(relay.requested(), [channel_sub(1, 1)]);
+    relay.written().alive_for(60 * SECOND).tick();
+    relay.expect_sent([&request(2, 2, None)]).written();
+    relay.frame(toy::eose(&channel_sub(1, 1)));
+    relay.expect([report(1, SubState::Live)]);
+    relay.frame(toy::eose(&channel_sub(2, 2)));
+    relay.expect([report(2, SubState::Live)]);
+}
+
+#[test]
+fn a_request_that_expired_is_closed_only_when_the_new_one_goes() {
+    let mut relay = script(given(&[1, 2]));
+    relay.live().requested();
+    relay.written().alive_for(55 * SECOND).notes();
+    let text = "rate-limited: slow down; retry in 20s";
+    relay.frame(toy::closed(&channel_sub(2, 2), text));
+    let (wait, _) = throttled(&mut relay);
+    relay.alive_for(wait).run_for(SECOND / 1000);
+    let close = format!(r#"["CLOSE","{}"]"#, channel_sub(1, 1));
+    relay.expect_sent([&request(2, 3, None), &close, &request(1, 4, None)]);
+}
+
+#[test]
+fn a_request_that_brought_events_and_no_end_is_live_and_its_history_is_read_by_pages() {
+    let mut relay = script(given(&[1]));
+    relay.live_with_auth().requested();
+    relay.written();
+    let event = Toy::mention(1, channel(1));
+    relay.event(&channel_sub(1, 1), &event);
+    relay.expect([deliver(1, &event)]);
+    relay.alive_for(60 * SECOND).tick();
+    let mut orders = relay.timed_orders();
+    let last = orders.pop().map(|(_, order)| order);
+    assert_eq!(last, Some(report(1, SubState::Live)));
+    relay.put_back(orders);
+    assert_eq!(relay.requested(), ["page-2"]);
 }
 
 // Refusals
@@ -292,7 +365,7 @@ fn request(n: u8, request: u64, since: Option<UnixTime>) -> String {
     let (sub, channel) = (channel_sub(n, request), channel(n));
     let since = since.map_or_else(String::new, |since| format!(r#""since":{since},"#));
     let wanted = format!(r##""kinds":[9,46010,40007],"#h":["{channel}"],"#p":["{ME}"]"##);
-    format!(r#"["REQ","{sub}",{{{wanted},{since}"limit":200}}]"#)
+    format!(r#"["REQ","{sub}",{{{wanted},{since}"limit":50}}]"#)
 }
 
 fn report(n: u8, state: SubState) -> Action {

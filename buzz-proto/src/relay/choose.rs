@@ -127,7 +127,7 @@ impl Relay {
             return;
         };
         row.loss.is_lagging = true;
-        let count = u64::try_from(row.loss.len()).unwrap_or(u64::MAX);
+        let count = u64::try_from(row.loss.ids_len()).unwrap_or(u64::MAX);
         let wait = row.loss.waited(now);
         out.push(Action::Note(Note::Lagging { sub, count, wait }));
     }

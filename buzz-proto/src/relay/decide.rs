@@ -7,7 +7,7 @@ use super::membership::Change;
 use super::sub_row::Floor;
 use super::{Action, ChannelKind, ChannelState, Channels, CloseCause, End, Relay, Sub};
 use crate::ids::ChannelId;
-use crate::note::{LinkNote, Note};
+use crate::note::{GapWhy, LinkNote, Note};
 use crate::quotas::Quotas;
 use crate::time::{Now, UnixTime, Why};
 
@@ -153,7 +153,7 @@ impl Relay {
                 Change::Refused { channel } => self.displace(channel, out),
                 Change::Left { channel } => {
                     self.unplaced.remove(&channel);
-                    if self.let_go(Sub::Channel(channel)) {
+                    if self.let_go(Sub::Channel(channel), out) {
                         out.push(Action::Channel {
                             channel,
                             state: ChannelState::Left,
@@ -176,8 +176,9 @@ impl Relay {
         self.refuse(Sub::Channel(channel), out);
     }
 
-    /// Lets a subscription go, with all that it owes. False when there is none.
-    fn let_go(&mut self, sub: Sub) -> bool {
+    /// Lets a subscription go, and tells what it owed. False when there is none.
+    fn let_go(&mut self, sub: Sub, out: &mut Vec<Action>) -> bool {
+        out.extend(self.unread(sub, GapWhy::Left).map(Action::Note));
         let is_known = self.subs.forget(sub);
         if is_known {
             self.ledger.forget(sub);

@@ -58,12 +58,12 @@ impl Relay {
             return true;
         }
         if !owed || self.was_answered(sub, id) {
-            self.settle(sub, id);
+            self.settle(sub, id, out);
             self.ledger.settle(sub, id, dated, out);
             return true;
         }
         if sub == Sub::Membership {
-            self.settle(sub, id);
+            self.settle(sub, id, out);
             self.changes.extend(self.roster.noticed(&event));
             return true;
         }
@@ -110,9 +110,10 @@ impl Relay {
     fn hand(&mut self, sub: Sub, event: Event, source: Source, out: &mut Vec<Action>) {
         let (id, dated) = (event.id(), event.created_at());
         let refused = self.refusals(sub, id);
-        let is_late = self.settle(sub, id) || matches!(source, Source::Attempt(_));
+        let was_lost = self.settle(sub, id, out);
         if let Some(row) = self.subs.row_mut(sub) {
             row.known = row.known.max(Some(dated));
+            let is_late = !was_lost && matches!(source, Source::Attempt(_));
             row.loss.recovered = row.loss.recovered.saturating_add(u64::from(is_late));
         }
         let lives = self.ledger.hand_over(sub, id, dated, refused);
@@ -126,13 +127,31 @@ impl Relay {
     }
 
     /// An event is not owed any more. Whether it was lost.
-    fn settle(&mut self, sub: Sub, id: EventId) -> bool {
-        let row = self.subs.row_mut(sub);
-        let was_lost = row.and_then(|row| row.loss.take(id)).is_some();
-        if was_lost {
-            self.recovery.shrunk(sub);
+    fn settle(&mut self, sub: Sub, id: EventId, out: &mut Vec<Action>) -> bool {
+        let Some(row) = self.subs.row_mut(sub) else {
+            return false;
+        };
+        if row.loss.take(id).is_none() {
+            return false;
         }
-        was_lost
+        row.loss.recovered = row.loss.recovered.saturating_add(1);
+        self.recovery.shrunk(sub);
+        if !self.recovery.reads(sub) {
+            self.tell_settled(sub, out);
+        }
+        true
+    }
+
+    /// Tells what became of a loss, once nothing of it is owed.
+    pub(super) fn tell_settled(&mut self, sub: Sub, out: &mut Vec<Action>) {
+        let Some(row) = self.subs.row_mut(sub) else {
+            return;
+        };
+        out.extend(row.loss.take_gap(sub).map(Action::Note));
+        if row.loss.is_empty() {
+            let count = core::mem::take(&mut row.loss.recovered);
+            out.push(Action::Note(Note::CaughtUp { sub, count }));
+        }
     }
 
     /// How often a lost event was read again in vain.

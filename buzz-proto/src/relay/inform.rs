@@ -88,7 +88,7 @@ impl Inform {
 }
 
 /// `limitation.max_limit` of the document.
-fn limit_max(body: &Bytes) -> Option<u32> {
+pub(crate) fn limit_max(body: &Bytes) -> Option<u32> {
     #[derive(Deserialize)]
     struct Document {
         limitation: Option<Limitation>,

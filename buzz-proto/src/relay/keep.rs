@@ -85,34 +85,34 @@ impl Relay {
 
     /// What is owed and was not read again is lost, unless the next life will read it.
     fn tell_unread(&mut self, out: &mut Vec<Action>) {
-        let gone = self
-            .subs
-            .rows_mut()
-            .filter_map(|(sub, row)| row.loss.last_gap(sub));
-        out.extend(gone.map(Action::Note));
-        if self.config.records.is_some() {
-            return;
-        }
+        let subs: Vec<_> = self.subs.iter().map(|(sub, _)| sub).collect();
         let why = if self.room.is_closed() {
             GapWhy::ConsumerGone
         } else {
             GapWhy::Ended
         };
-        for (sub, row) in self.subs.iter() {
-            let in_hand = || self.pending.owed(sub).chain(self.recovery.held(sub));
-            let ids = row.loss.len().saturating_add(in_hand().count());
-            let from = in_hand().chain(row.loss.oldest()).min();
-            let to = in_hand().chain(row.loss.newest()).max();
-            let Some(from) = from else { continue };
-            let count = u64::try_from(ids).ok().filter(|_| !row.loss.has_windows());
-            let to = to.unwrap_or(from).max(from);
-            out.push(Action::Note(Note::Gap {
-                sub,
-                count,
-                from,
-                to,
-                why,
-            }));
+        for sub in subs {
+            if self.config.records.is_none() {
+                out.extend(self.unread(sub, why).map(Action::Note));
+            }
+            let gone = self.subs.row(sub).and_then(|row| row.loss.gap(sub));
+            out.extend(gone.map(Action::Note));
         }
+    }
+
+    /// What is owed of a subscription, as a gap.
+    pub(super) fn unread(&self, sub: Sub, why: GapWhy) -> Option<Note> {
+        let loss = &self.subs.row(sub)?.loss;
+        let in_hand = || self.pending.owed(sub).chain(self.recovery.held(sub));
+        let ids = loss.ids_len().saturating_add(in_hand().count());
+        let from = in_hand().chain(loss.oldest()).min()?;
+        let to = in_hand().chain(loss.newest()).max().unwrap_or(from);
+        Some(Note::Gap {
+            sub,
+            count: u64::try_from(ids).ok().filter(|_| !loss.has_windows()),
+            from,
+            to: to.max(from),
+            why,
+        })
     }
 }

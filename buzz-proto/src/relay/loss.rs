@@ -169,7 +169,7 @@ impl Loss {
     }
 
     /// How many events are known by id.
-    pub(super) fn len(&self) -> usize {
+    pub(super) fn ids_len(&self) -> usize {
         self.ids.len()
     }
 
@@ -240,7 +240,14 @@ impl Loss {
         if !self.ids.is_empty() {
             return None;
         }
-        let Gone { count, from, to } = self.gone.take()?;
+        let gap = self.gap(sub);
+        self.gone = None;
+        gap
+    }
+
+    /// What the relay does not have and was not told yet.
+    pub(super) fn gap(&self, sub: Sub) -> Option<Note> {
+        let Gone { count, from, to } = self.gone?;
         let (count, why) = (Some(count), GapWhy::NotStored);
         Some(Note::Gap {
             sub,

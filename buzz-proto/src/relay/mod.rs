@@ -38,6 +38,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 pub use config::{Channels, Config, Limits};
+pub(crate) use inform::limit_max;
 pub use interface::*;
 pub use record::{Done, Record, Started};
 pub(crate) use room::Room;
@@ -250,7 +251,7 @@ impl Relay {
             subscriptions_live: self.subs.live_count(),
             verifying: self.pending.len(),
             outbound: self.outbound.len(),
-            lost: self.subs.iter().map(|(_, row)| row.loss.len()).sum(),
+            lost: self.subs.iter().map(|(_, row)| row.loss.ids_len()).sum(),
             is_ended: self.end == End::Ended,
         }
     }

@@ -21,6 +21,8 @@ pub(super) struct Read<'a> {
     pub(super) page: &'a Page,
     /// Whether the relay said that there is no more of it.
     pub(super) is_whole: bool,
+    /// Whether it may have been more than the relay could send.
+    pub(super) was_too_much: bool,
     pub(super) route: Route,
     /// The largest page.
     pub(super) limit_max: u32,
@@ -71,7 +73,7 @@ impl Read<'_> {
             return learnt;
         };
         if !self.is_whole {
-            window.halvings = window.halvings.saturating_add(1);
+            window.halvings = window.halvings.saturating_add(u32::from(self.was_too_much));
             let run_end = self.page.run_end();
             let is_further = run_end.is_some_and(|end| window.position.is_none_or(|at| end < at));
             if is_further {
@@ -103,7 +105,7 @@ impl Read<'_> {
         } else if self.route.is_open() {
             // All of the page lies in one second: only HTTP pages finer than that.
             window.after = Some(id);
-        } else if !self.page.has_limit(self.limit_max) {
+        } else if !(window.is_wide || self.page.has_limit(self.limit_max)) {
             window.is_wide = true;
         } else {
             let why = GapWhy::HistoryLimit;
@@ -117,6 +119,7 @@ impl Read<'_> {
             window.position = Some(dated.before(SECOND));
             window.after = None;
             window.is_wide = false;
+            window.is_known = false;
             if dated == UnixTime::default() {
                 row.loss.close_window();
                 return learnt;

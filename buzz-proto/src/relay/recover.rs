@@ -113,6 +113,13 @@ impl Recovery {
         }
     }
 
+    /// Whether this subscription is read.
+    pub(super) fn reads(&self, sub: Sub) -> bool {
+        self.attempt
+            .as_ref()
+            .is_some_and(|attempt| attempt.sub == sub)
+    }
+
     /// A lost event of this subscription was handed over, whoever brought it.
     pub(super) fn shrunk(&mut self, sub: Sub) {
         if let Some(attempt) = self.attempt.as_mut().filter(|attempt| attempt.sub == sub) {
@@ -349,6 +356,10 @@ impl Relay {
         let read = Read {
             page: &page,
             is_whole: matches!(ending, Ending::Whole),
+            was_too_much: matches!(
+                ending,
+                Ending::Broken(ReadFailure::Silent | ReadFailure::TooLarge)
+            ),
             route: self.route,
             limit_max,
             seen: &self.seen,
@@ -403,7 +414,7 @@ impl Relay {
             && conn.is_some()
             && is_live
             && pages < PAGES_MAX
-            && row.is_some_and(|row| row.loss.len() == 0 && row.loss.has_windows());
+            && row.is_some_and(|row| row.loss.ids_len() == 0 && row.loss.has_windows());
         if goes_on && let Some(attempt) = &mut self.recovery.attempt {
             attempt.phase = AttemptPhase::Asking;
             return true;
@@ -426,11 +437,7 @@ impl Relay {
         };
         row.loss.attempt_ended(attempt.has_shrunk, now);
         row.is_first &= row.loss.has_windows();
-        out.extend(row.loss.take_gap(attempt.sub).map(Action::Note));
-        if row.loss.is_empty() {
-            let (sub, count) = (attempt.sub, core::mem::take(&mut row.loss.recovered));
-            out.push(Action::Note(Note::CaughtUp { sub, count }));
-        }
+        self.tell_settled(attempt.sub, out);
         self.ledger.touch();
     }
 

@@ -160,9 +160,11 @@ impl Subs {
         }
     }
 
-    /// Whether the reads because of a signal are not at their end.
+    /// Whether the reads because of a signal are not at their end. What is refused is not read.
     pub(super) fn are_doubted(&self) -> bool {
-        self.rows.values().any(|row| row.loss.has_signal_window())
+        self.rows
+            .values()
+            .any(|row| row.loss.has_signal_window() && !matches!(row.phase, Phase::Refused))
     }
 
     /// What waited for authentication waits no more.

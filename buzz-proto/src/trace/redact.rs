@@ -47,7 +47,7 @@ fn relay_input(input: relay::Input) -> relay::Input {
         },
         I::Answered { ticket, mut answer } => {
             if (200..300).contains(&answer.status) {
-                answer.body = events(&answer.body);
+                answer.body = body(&answer.body);
             }
             I::Answered { ticket, answer }
         }
@@ -396,10 +396,14 @@ fn frame(raw: &Bytes) -> Bytes {
     }
 }
 
-/// The body of a good answer to a query: one element that is no event spoils it.
-fn events(body: &Bytes) -> Bytes {
+/// The body of a good answer. To a query: one element that is no event spoils it. What a relay
+/// tells of itself is no such answer, and only what decides actions stays of it.
+fn body(body: &Bytes) -> Bytes {
     match wire::decode_events(body, usize::MAX) {
         Ok(answer) if answer.malformed == 0 => json(body),
-        Ok(_) | Err(_) => unreadable(body),
+        Ok(_) | Err(_) => match relay::limit_max(body) {
+            Some(limit) => alloc::format!(r#"{{"limitation":{{"max_limit":{limit}}}}}"#).into(),
+            None => unreadable(body),
+        },
     }
 }

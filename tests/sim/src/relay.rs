@@ -9,7 +9,7 @@ use buzz_proto::relay::{
     Action, BrokeCause, Channels, CloseCause, Command, Config, HttpAnswer, Input, Relay,
 };
 use buzz_proto::seed::Seed;
-use buzz_proto::time::MonoTime;
+use buzz_proto::time::{MonoTime, UnixTime};
 use buzz_proto::wire::Event;
 use bytes::Bytes;
 
@@ -134,30 +134,48 @@ impl Script<Relay> {
         self.expect_live()
     }
 
-    /// Takes the word that the link is live off the front of the orders.
-    fn expect_live(&mut self) -> &mut Self {
-        let mut orders = self.timed_orders();
-        let live = orders
-            .iter()
-            .position(|(_, action)| *action == Action::Link { live: true });
-        let Some(live) = live else {
-            self.fail("the link is not live");
-        };
-        orders.remove(live);
-        let inform = orders.iter().find_map(|(_, action)| match action {
-            Action::Inform { ticket } => Some(*ticket),
-            _ => None,
-        });
-        orders.retain(|(_, action)| !matches!(action, Action::Inform { .. }));
-        if let Some(ticket) = inform {
-            // The relay tells nothing of itself.
-            self.input(Input::Broke {
-                ticket,
-                cause: BrokeCause::Connection,
-            });
-        }
-        self.put_back(orders);
+    /// Takes the word that the link is live off the orders, and the question what relay it is: it
+    /// tells nothing of itself.
+    pub fn expect_live(&mut self) -> &mut Self {
+        let (ticket, others) = self.take_live();
+        let cause = BrokeCause::Connection;
+        self.input(Input::Broke { ticket, cause });
+        self.put_back(others);
         self
+    }
+
+    /// As [`expect_live`](Self::expect_live), and the relay tells of itself, in an answer that is
+    /// dated so.
+    pub fn expect_live_told(&mut self, document: &str, date: Option<UnixTime>) -> &mut Self {
+        let (ticket, others) = self.take_live();
+        let answer = HttpAnswer {
+            status: 200,
+            retry_after: None,
+            date,
+            body: document.to_owned().into(),
+        };
+        self.input(Input::Answered { ticket, answer });
+        self.put_back(others);
+        self
+    }
+
+    /// The question what relay it is, and the orders beside it and the word that the link is live.
+    fn take_live(&mut self) -> (Ticket, Vec<(MonoTime, Action)>) {
+        let (mut live, mut asked) = (0, Vec::new());
+        let mut others = self.timed_orders();
+        others.retain(|(_, action)| {
+            if let Action::Inform { ticket } = action {
+                asked.push(*ticket);
+                return false;
+            }
+            let is_live = *action == Action::Link { live: true };
+            live += u32::from(is_live);
+            !is_live
+        });
+        let (1, [ticket]) = (live, &asked[..]) else {
+            self.fail("the link is not live, or it was not asked once what relay it is");
+        };
+        (*ticket, others)
     }
 
     /// Answers the one `SignAuth` among the orders with a toy event, and takes the AUTH frame off.
@@ -250,6 +268,55 @@ impl Script<Relay> {
         if found != texts {
             self.fail(&format!("expected {texts:#?}\nfound {found:#?}"));
         }
+        self
+    }
+
+    /// The frames among the orders since the last look; what else was ordered stays to be looked
+    /// at.
+    pub fn take_sent(&mut self) -> Vec<String> {
+        let mut others = self.timed_orders();
+        let mut texts = Vec::new();
+        others.retain(|(_, action)| {
+            let text = text(action);
+            let stays = text.is_none();
+            texts.extend(text);
+            stays
+        });
+        self.put_back(others);
+        texts
+    }
+
+    /// A page leaves and brings these events and its end. It is closed, and what is new of it is
+    /// found genuine.
+    pub fn page(&mut self, name: &str, events: &[&Toy]) -> &mut Self {
+        self.written();
+        for event in events {
+            self.frame(toy::event_frame(name, event)).expect([]);
+        }
+        self.frame(toy::eose(name));
+        let close = format!(r#"["CLOSE","{name}"]"#);
+        let (mut is_closed, mut tickets) = (false, Vec::new());
+        let mut others = self.timed_orders();
+        others.retain(|(_, action)| {
+            if let Action::Verify { ticket, .. } = action {
+                tickets.push(*ticket);
+                return false;
+            }
+            let is_close = text(action).is_some_and(|text| text == close);
+            is_closed |= is_close;
+            !is_close
+        });
+        if !is_closed {
+            self.fail(&format!("{name} is not closed"));
+        }
+        for ticket in tickets {
+            others.extend(self.verified(ticket, true).timed_orders());
+        }
+        for write in self.unanswered_writes() {
+            self.input(Input::Written { write });
+            others.extend(self.timed_orders());
+        }
+        self.put_back(others);
         self
     }
 

@@ -1,5 +1,6 @@
 //! Traces: what was recorded replays to the same actions, redacted or whole.
 
+mod calls;
 mod redacted;
 
 use buzz_proto::action::Action;
@@ -32,11 +33,12 @@ fn a_scripted_run_replays_to_the_same_actions() {
 fn any_run_replays_to_the_same_actions() {
     let mut generator = Gen::from_size_and_seed(1500, 11);
     for round in 0..40 {
-        let config = config(if round % 2 == 0 {
+        let mut config = config(if round % 2 == 0 {
             external()
         } else {
             workers()
         });
+        config.relay.records = (round % 3 == 0).then(Vec::new);
         let bytes = Vec::arbitrary(&mut generator);
         let run = drive(machine(config.clone()), &bytes);
         for privacy in [Privacy::Whole, Privacy::Redacted] {
@@ -163,11 +165,13 @@ fn conversation() -> Script<Machine> {
     feed(Input::Relay(relay::Input::Connected { conn, date: None }));
     machine.run_until(buzz_sim::script::secs(3)).orders();
     let mut feed = |input| machine.input(input).orders();
+    let (ticket, cause) = (Ticket(1), relay::BrokeCause::Connection);
+    feed(Input::Relay(relay::Input::Broke { ticket, cause }));
     let write = WriteId(0);
     feed(Input::Relay(relay::Input::Written { write }));
     feed(frame(toy::eose(&sub)));
     feed(frame(toy::event_frame(&sub, &event)));
-    let ticket = Ticket(1);
+    let ticket = Ticket(2);
     let genuine = true;
     let delivered = feed(Input::Relay(relay::Input::Verified { ticket, genuine }));
     assert!(matches!(

@@ -137,6 +137,7 @@ pub(super) fn answer(dice: &mut Dice<'_>) -> HttpAnswer {
         toy::events(&rows[..1]),
         toy::events(&rows),
         Bytes::from_static(b"{\"accepted\":true}"),
+        Bytes::from_static(b"{\"limitation\":{\"max_limit\":2}}"),
         Bytes::from_static(b"{\"error\":\"rate-limited: retry in 2s\"}"),
         Bytes::from_static(b"<html>"),
     ];

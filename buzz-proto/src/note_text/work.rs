@@ -1,0 +1,160 @@
+//! Notes on workers, turns and messages.
+
+use core::fmt;
+use core::time::Duration;
+
+use super::Span;
+use crate::ids::{JobId, TurnId};
+use crate::note::{TurnFailure, TurnOutcome};
+use crate::publish::Verdict;
+use crate::schedule::{DownCause, Scope, Want, WorkerId};
+use crate::wire::Excerpt;
+
+pub(super) fn write_down(
+    worker: WorkerId,
+    cause: &DownCause,
+    wait: Option<Duration>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    write!(f, "worker {} is down: ", worker.slot)?;
+    match cause {
+        DownCause::CannotStart { text } => write!(f, "the command cannot be run: {text}"),
+        DownCause::NoHandshake { text } => write!(f, "it does not speak ACP: {text}"),
+        DownCause::Exited {
+            code: Some(code),
+            text,
+        } => {
+            write!(f, "it ended with exit code {code}{}", After(text))
+        }
+        DownCause::Exited { code: None, text } => {
+            write!(f, "it was ended by a signal{}", After(text))
+        }
+        DownCause::Protocol { text } => write!(f, "it broke the protocol: {text}"),
+        DownCause::Killed => f.write_str("it was stopped"),
+    }?;
+    match wait {
+        Some(wait) => write!(f, "; the next start is in {}", Span(wait)),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn write_started(
+    turn: TurnId,
+    scope: Scope,
+    worker: WorkerId,
+    events: u32,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    write!(
+        f,
+        "turn {} on worker {}: {events} events of {scope}",
+        turn.0, worker.slot
+    )
+}
+
+pub(super) fn write_ended(
+    turn: TurnId,
+    scope: Scope,
+    outcome: &TurnOutcome,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    write!(f, "turn {} of {scope}: ", turn.0)?;
+    write_outcome(outcome, f)
+}
+
+pub(super) fn write_controlled(
+    scope: Scope,
+    want: Want,
+    discarded: u32,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let want = want_words(want);
+    write!(f, "{scope}: {want}, {discarded} events discarded")
+}
+
+pub(super) fn write_nothing_to_control(want: Want, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let want = want_words(want);
+    write!(f, "asked to {want}, but nothing is running there")
+}
+
+pub(super) fn write_handed_back(
+    scope: Scope,
+    count: u32,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    write!(
+        f,
+        "{scope}: {count} events handed back unanswered because the agent ends"
+    )
+}
+
+pub(super) fn write_unpublished(
+    job: JobId,
+    verdict: &Verdict,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    write!(f, "message {} not published: ", job.0)?;
+    write_verdict(verdict, f)
+}
+
+fn write_verdict(verdict: &Verdict, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match verdict {
+        Verdict::Stored => f.write_str("it is stored"),
+        Verdict::Rejected { reason } => write!(f, "the relay refused it: {}", reason.text),
+        Verdict::Unknown => f.write_str("it was sent, and no answer came"),
+        Verdict::Expired => f.write_str("its time ran out before it could be sent"),
+        Verdict::Evicted => f.write_str("there was no room for it"),
+        Verdict::Cancelled => f.write_str("it was taken back"),
+    }
+}
+
+fn write_outcome(outcome: &TurnOutcome, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match outcome {
+        TurnOutcome::Answered => f.write_str("answered"),
+        TurnOutcome::Reported { why } => {
+            f.write_str("not answered, and said so in the thread: ")?;
+            write_failure(why, f)
+        }
+        TurnOutcome::Unreported { why } => {
+            f.write_str("not answered, and that could not be said in the thread: ")?;
+            write_failure(why, f)
+        }
+        TurnOutcome::Discarded => f.write_str("discarded: its scope was stopped or left"),
+    }
+}
+
+fn write_failure(failure: &TurnFailure, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match failure {
+        TurnFailure::Worker { text } => write!(f, "the worker failed: {text}"),
+        TurnFailure::WorkerGone => f.write_str("the worker ended during the turn"),
+        TurnFailure::NoSession { text } => write!(f, "no session could be opened: {text}"),
+        TurnFailure::Idle => f.write_str("the worker fell silent"),
+        TurnFailure::TooLong => f.write_str("the turn took too long"),
+        TurnFailure::Empty => f.write_str("the worker ended the turn without a word"),
+        TurnFailure::NotStored { verdict } => write_verdict(verdict, f),
+        TurnFailure::Interrupted => {
+            f.write_str("work on it was begun several times and never ended")
+        }
+    }
+}
+
+const fn want_words(want: Want) -> &'static str {
+    match want {
+        Want::Run => "go on",
+        Want::Stop => "stop",
+        Want::StopAndDrop => "stop and drop what waits",
+        Want::StopAndRotate => "stop and start a fresh session",
+    }
+}
+
+/// What was said, if anything was.
+struct After<'a>(&'a Excerpt);
+
+impl fmt::Display for After<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        write!(f, ": {}", self.0)
+    }
+}

@@ -92,11 +92,11 @@ impl Relay {
             GapWhy::Ended
         };
         for sub in subs {
+            let gone = self.subs.row(sub).and_then(|row| row.loss.gap(sub));
+            out.extend(gone.map(Action::Note));
             if self.config.records.is_none() {
                 out.extend(self.unread(sub, why).map(Action::Note));
             }
-            let gone = self.subs.row(sub).and_then(|row| row.loss.gap(sub));
-            out.extend(gone.map(Action::Note));
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use buzz_proto::config::Consumer;
-use buzz_proto::ids::{EventId, Ticket};
+use buzz_proto::ids::{ConnId, EventId, Ticket};
 use buzz_proto::note::Note;
 use buzz_proto::relay::{Action, Command, Config, Disposal, HttpAnswer, Input, Record, Relay, Sub};
 use buzz_proto::time::{MonoTime, UnixTime};
@@ -69,6 +69,7 @@ pub(crate) struct Bench {
     pub(crate) writes_fail: bool,
     notes: Vec<Note>,
     taken: u64,
+    conn: ConnId,
 }
 
 impl Bench {
@@ -98,6 +99,7 @@ impl Bench {
             writes_fail: false,
             notes: Vec::new(),
             taken: 0,
+            conn: ConnId(0),
         }
     }
 
@@ -121,6 +123,7 @@ impl Bench {
     pub(crate) fn connect(&mut self) {
         self.live.clear();
         self.script.live_with_auth();
+        self.conn = self.script.conn();
         self.settle();
     }
 
@@ -192,7 +195,7 @@ impl Bench {
     }
 
     fn carry_out(&mut self, at: MonoTime, order: Action, facts: &mut Vec<Input>) {
-        let conn = self.script.conn();
+        let conn = self.conn;
         match order {
             Action::Verify { ticket, .. } => facts.push(Input::Verified {
                 ticket,
@@ -286,7 +289,7 @@ impl Bench {
             self.history.clone()
         };
         let mut found = self.find(&filter);
-        let conn = self.script.conn();
+        let conn = self.conn;
         let mut say = |text| facts.push(Input::Frame { conn, text });
         match answer {
             Answer::Empty => return say(toy::eose(&name)),
@@ -348,7 +351,9 @@ impl Bench {
         let event = Toy::mention(n, channel(place)).dated(dated);
         self.stored.insert(toy::id(n), event.clone());
         if let Some(name) = self.live.get(&place) {
-            self.script.frame(toy::event_frame(name, &event));
+            let text = toy::event_frame(name, &event);
+            let conn = self.conn;
+            self.script.input(Input::Frame { conn, text });
             self.settle();
         }
         toy::id(n)
@@ -403,7 +408,7 @@ impl Bench {
     pub(crate) fn run_for(&mut self, span: Duration) {
         let end = self.script.now().after(span);
         while self.script.now() < end {
-            let conn = self.script.conn();
+            let conn = self.conn;
             self.script.input(Input::Pinged { conn });
             self.settle();
             let ping = self.script.now().after(Duration::from_secs(20)).min(end);

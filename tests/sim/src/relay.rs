@@ -147,7 +147,6 @@ impl Script<Relay> {
             _ => None,
         });
         orders.retain(|(_, action)| !matches!(action, Action::Inform { .. }));
-        self.put_back(orders);
         if let Some(ticket) = inform {
             // The relay tells nothing of itself.
             self.input(Input::Broke {
@@ -155,6 +154,7 @@ impl Script<Relay> {
                 cause: BrokeCause::Connection,
             });
         }
+        self.put_back(orders);
         self
     }
 

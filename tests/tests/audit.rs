@@ -43,12 +43,19 @@ fn a_subscription_is_read_back_ten_minutes_after_it_became_live_a_fifth_more_or_
         relay.answered(read.ticket, 200, toy::events(&[]));
     }
     for times in &begun {
-        for wait in [times[0].saturating_since(MonoTime::ZERO), times[1].saturating_since(times[0])] {
+        for wait in [
+            times[0].saturating_since(MonoTime::ZERO),
+            times[1].saturating_since(times[0]),
+        ] {
             assert!(wait >= PERIOD.0 && wait <= PERIOD.1 + 2 * PACE, "{begun:?}");
         }
     }
     let firsts = begun.iter().map(|times| times[0]);
-    let spread = firsts.clone().max().unwrap().saturating_since(firsts.min().unwrap());
+    let spread = firsts
+        .clone()
+        .max()
+        .unwrap()
+        .saturating_since(firsts.min().unwrap());
     assert!(spread > MINUTE, "{begun:?}");
 }
 
@@ -111,11 +118,18 @@ fn what_a_subscription_owes_is_read_first() {
     relay.written();
     relay.event(&page[0], &lost).expect([]);
     relay.frame(toy::eose(&page[0]));
-    let (ticket, _) = relay.asked_to_verify()[0];
+    let [Action::Send { .. }, Action::Verify { ticket, .. }] = relay.orders()[..] else {
+        panic!("the page is not verified and closed");
+    };
     relay.verified(ticket, true);
     let orders = relay.orders();
     assert_eq!(orders[0], deliver(1, &lost));
-    assert!(orders.iter().any(|order| matches!(order, Action::Query { .. })), "{orders:?}");
+    assert!(
+        orders
+            .iter()
+            .any(|order| matches!(order, Action::Query { .. })),
+        "{orders:?}"
+    );
 }
 
 #[test]
@@ -137,6 +151,7 @@ fn a_subscription_that_is_let_go_is_not_read_any_more() {
     let read = next_read(&mut relay);
     let channel = channel(1);
     relay.command(Command::Unsubscribe { channel }).orders();
+    relay.written();
     relay.answered(read.ticket, 200, toy::events(&[mention(1, 0)]));
     relay.alive_for(2 * PERIOD.1);
 }
@@ -167,7 +182,9 @@ fn an_event_that_was_not_seen_is_delivered_at_once_and_requested_anew_unless_it_
     let sub = Sub::Channel(channel(1));
     let event = missed.event().id();
     assert_eq!(relay.notes()[0], Note::Missed { sub, event });
-    relay.written().frame(toy::event_frame(&channel_sub(1, 2), &missed));
+    relay
+        .written()
+        .frame(toy::event_frame(&channel_sub(1, 2), &missed));
     relay.frame(toy::eose(&channel_sub(1, 2))).orders();
     let live = relay.now();
     let again = next_read(&mut relay);
@@ -223,18 +240,24 @@ fn what_was_not_asked_for_is_left_out() {
 fn three_subscriptions_that_miss_events_when_requested_anew_end_the_connection() {
     for deaf in [2, 3] {
         let mut relay = live(&[1, 2, 3]);
-        let first: Vec<_> = (1..=3).map(|n| Toy::mention(n.into(), channel(n))).collect();
+        let first: Vec<_> = (1..=3)
+            .map(|n| Toy::mention(n.into(), channel(n)))
+            .collect();
         let read = overdue_read(&mut relay);
         answer(&mut relay, read.ticket, &first);
         let sent = missed(&mut relay);
         assert_eq!(sent.len(), 6, "{sent:?}");
         relay.written();
-        for name in sent.iter().filter_map(|text| request_name(text)) {
+        let names = sent.iter().filter_map(|text| request_name(text));
+        for (name, event) in names.zip(&first) {
+            relay.frame(toy::event_frame(&name, event));
             relay.frame(toy::eose(&name)).orders();
         }
         let again = next_read(&mut relay);
         assert_eq!(again.channels().len(), 3);
-        let second: Vec<_> = (1..=deaf).map(|n| Toy::mention(10 + u64::from(n), channel(n))).collect();
+        let second: Vec<_> = (1..=deaf)
+            .map(|n| Toy::mention(10 + u64::from(n), channel(n)))
+            .collect();
         answer(&mut relay, again.ticket, &second);
         relay.alive_for(Duration::from_secs(30)).tick();
         let orders = relay.orders();
@@ -248,16 +271,18 @@ fn rechecks_are_at_most_half_of_the_reads() {
     let channels: Vec<u8> = (1..=11).collect();
     let mut relay = live(&channels);
     let first = overdue_read(&mut relay);
-    let n = first.channels()[0];
-    answer(&mut relay, first.ticket, &[Toy::mention(1, channel(n))]);
+    let one = Toy::mention(1, channel(first.channels()[0]));
+    answer(&mut relay, first.ticket, &[one.clone()]);
     let second = next_read(&mut relay);
     assert_eq!(second.at.saturating_since(first.at), PACE);
-    let n = second.channels()[0];
-    answer(&mut relay, second.ticket, &[Toy::mention(2, channel(n))]);
-    for _ in 0..2 {
+    let other = Toy::mention(2, channel(second.channels()[0]));
+    answer(&mut relay, second.ticket, &[other.clone()]);
+    for event in [one, other] {
         let sent = missed(&mut relay);
         assert_eq!(sent.len(), 2, "{sent:?}");
-        relay.written().frame(toy::eose(&request_name(&sent[1]).unwrap())).orders();
+        let name = request_name(&sent[1]).expect("a request");
+        relay.written().frame(toy::event_frame(&name, &event));
+        relay.frame(toy::eose(&name)).orders();
     }
     let third = next_read(&mut relay);
     assert_eq!(third.at.saturating_since(first.at), Duration::from_secs(90));
@@ -363,11 +388,19 @@ fn after_ids_were_forgotten_nothing_that_is_as_old_is_delivered() {
     relay.notes();
     let newer = mention(9, 2);
     let read = next_read(&mut relay);
-    let events = [newer.clone(), mention(3, 3), mention(2, 2), mention(8, 1), mention(1, 1)];
+    let events = [
+        newer.clone(),
+        mention(3, 3),
+        mention(2, 2),
+        mention(8, 1),
+        mention(1, 1),
+    ];
     relay.answered(read.ticket, 200, toy::events(&events));
     let asked = relay.asked_to_verify();
     assert_eq!(asked.len(), 1);
-    relay.verified(asked[0].0, true).expect([deliver(1, &newer)]);
+    relay
+        .verified(asked[0].0, true)
+        .expect([deliver(1, &newer)]);
     let sub = Sub::Channel(channel(1));
     let before = START.after(SECOND);
     assert_eq!(relay.notes()[0], Note::Unaudited { sub, before });
@@ -395,7 +428,14 @@ fn an_answer_that_is_too_large_halves_the_next_read() {
         read = next;
     }
     let hundred = Some(100);
-    let expected = [(10, hundred), (5, hundred), (2, hundred), (1, hundred), (1, Some(50)), (1, Some(25))];
+    let expected = [
+        (10, hundred),
+        (5, hundred),
+        (2, hundred),
+        (1, hundred),
+        (1, Some(50)),
+        (1, Some(25)),
+    ];
     assert_eq!(sizes, expected);
 }
 
@@ -408,11 +448,17 @@ fn a_relay_without_a_query_route_is_asked_over_the_socket_one_by_one() {
     let (name, filter) = next_request(&mut relay);
     assert_eq!(filter["limit"], 100);
     assert_eq!(filter["#h"][0], channel(read.channels()[0]).to_string());
-    relay.written().frame(toy::event_frame(&name, &missed)).expect([]);
+    relay
+        .written()
+        .frame(toy::event_frame(&name, &missed))
+        .expect([]);
     relay.frame(toy::eose(&name));
     let orders = relay.orders();
-    assert!(matches!(orders[0], Action::Verify { .. }), "{orders:?}");
-    relay.tick();
+    let [Action::Verify { ticket, .. }, Action::Send { .. }] = orders[..] else {
+        panic!("the page is not verified and closed: {orders:?}");
+    };
+    relay.verified(ticket, true);
+    relay.expect([deliver(read.channels()[0], &missed)]);
     let (other, filter) = next_request(&mut relay);
     assert_ne!(other, name);
     assert_eq!(filter["#h"][0], channel(read.channels()[1]).to_string());
@@ -463,7 +509,11 @@ fn notices_of_membership_are_audited_as_well() {
     let mut relay = with_slots(config, 256);
     relay.live_with_auth();
     let roster = take_read(&mut relay.timed_orders());
-    relay.answered(roster.expect("the roster is read").ticket, 200, toy::events(&[]));
+    relay.answered(
+        roster.expect("the roster is read").ticket,
+        200,
+        toy::events(&[]),
+    );
     relay.written().frame(toy::eose("membership-1")).orders();
     let notice = Toy::notice(1, 44_101, channel(1));
     let read = loop {
@@ -476,7 +526,15 @@ fn notices_of_membership_are_audited_as_well() {
     relay.answered(read.ticket, 200, toy::events(&[notice]));
     let (ticket, _) = relay.asked_to_verify()[0];
     relay.verified(ticket, true);
-    let missed = |note: &Note| matches!(note, Note::Missed { sub: Sub::Membership, .. });
+    let missed = |note: &Note| {
+        matches!(
+            note,
+            Note::Missed {
+                sub: Sub::Membership,
+                ..
+            }
+        )
+    };
     while !relay.notes().iter().any(missed) {
         relay.orders();
         step(&mut relay);
@@ -498,7 +556,9 @@ impl Read {
     fn channels(&self) -> Vec<u8> {
         let named = |filter: &Value| {
             let channels = 1..=u8::MAX;
-            channels.into_iter().find(|n| filter["#h"][0] == channel(*n).to_string())
+            channels
+                .into_iter()
+                .find(|n| filter["#h"][0] == channel(*n).to_string())
         };
         self.filters.iter().filter_map(named).collect()
     }
@@ -560,7 +620,7 @@ fn step(relay: &mut Script<Relay>) {
         relay.fail("what is waited for does not come");
     }
     let conn = relay.conn();
-    relay.input(Input::Pinged { conn });
+    relay.written().input(Input::Pinged { conn });
     let alive = relay.now().after(20 * SECOND);
     let next = relay.part().next_deadline();
     relay.run_until(next.map_or(alive, |(next, _)| next.min(alive)));
@@ -587,7 +647,11 @@ fn take_read(orders: &mut Vec<(MonoTime, Action)>) -> Option<Read> {
         return None;
     };
     let filters = serde_json::from_slice(&body).expect("a body is an array of filters");
-    Some(Read { at, ticket, filters })
+    Some(Read {
+        at,
+        ticket,
+        filters,
+    })
 }
 
 /// Sleeps until every subscription is overdue, and gives the first read.
@@ -654,7 +718,9 @@ fn reconnect(relay: &mut Script<Relay>) -> UnixTime {
     let request = sent.iter().find(|text| request_name(text).is_some());
     let frame: Value = serde_json::from_str(request.expect("a request")).expect("a frame is JSON");
     relay.written();
-    relay.frame(toy::eose(frame[1].as_str().expect("a name"))).orders();
+    relay
+        .frame(toy::eose(frame[1].as_str().expect("a name")))
+        .orders();
     relay.notes();
     UnixTime(frame[2]["since"].as_u64().expect("a cursor"))
 }

@@ -179,7 +179,13 @@ impl Audits {
         let row = self.rows.entry(sub).or_default();
         if row.is_renewed {
             let at = now.after(RECHECK);
-            self.is_due(sub, Turn { at, is_recheck: true });
+            self.is_due(
+                sub,
+                Turn {
+                    at,
+                    is_recheck: true,
+                },
+            );
         } else {
             self.next_round(sub, now);
         }
@@ -356,7 +362,11 @@ impl Relay {
     /// What is asked for next, longest overdue first; and whether anything was put off. A
     /// subscription that owes something waits until it does not.
     fn due_audits(&mut self, now: &mut Now) -> (Vec<Asked>, bool) {
-        let most = if self.route.is_open() { self.audits.group } else { 1 };
+        let most = if self.route.is_open() {
+            self.audits.group
+        } else {
+            1
+        };
         let relay_time = self.relay_time_at(now.time());
         let (mut asked, mut idle, mut blind) = (Vec::new(), Vec::new(), Vec::new());
         for (at, sub) in &self.audits.by_due {

@@ -295,9 +295,8 @@ impl Relay {
             let (id, dated) = (event.id(), event.created_at());
             let is_forgotten = self.forgotten.is_some_and(|forgotten| dated <= forgotten);
             let owed = !self.subs.page_precedes_floor(sub, dated);
-            let is_known = is_forgotten
-                || self.seen.contains(&id)
-                || self.pending.merge(sub, &event, owed);
+            let is_known =
+                is_forgotten || self.seen.contains(&id) || self.pending.merge(sub, &event, owed);
             if is_known {
                 continue;
             }

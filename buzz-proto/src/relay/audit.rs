@@ -1,25 +1,23 @@
-//! Audits, when and of what: live subscriptions are read back from their cursors now and then,
-//! because a relay drops frames without a word.
+//! Audits, when: live subscriptions are read back from their cursors now and then, because a relay
+//! drops frames without a word.
 //!
 //! One read is under way at a time. It takes several subscriptions where the relay has `/query`,
 //! and one where it has not. A history longer than a page is read on in later reads, so that the
-//! pace counts pages. What an answer means is decided in `audit_end`.
+//! pace counts pages. What is asked is in `audit_ask`, and what an answer means in `audit_end`.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::Sub;
 use super::call::Call;
-use super::page::{Page, Via};
-use super::sub_row::Phase as SubPhase;
-use super::{Action, Relay, Sub};
+use super::page::Page;
 use crate::bucket::Bucket;
-use crate::ids::{ConnId, EventId, Ticket};
-use crate::quotas::Quotas;
+use crate::ids::{EventId, Ticket};
 use crate::seed::Seed;
 use crate::time::{MonoTime, Now, UnixTime, Why};
-use crate::wire::{self, Filter};
+use crate::wire::Filter;
 
 /// Between two audits of a subscription: ten minutes, a fifth more or less.
 const PERIOD: (Duration, Duration) = (Duration::from_secs(480), Duration::from_secs(720));
@@ -31,8 +29,6 @@ const RETRY: Duration = Duration::from_secs(60);
 const READS_PER_MINUTE: u32 = 6;
 /// Subscriptions of one read.
 const GROUP_MAX: usize = 10;
-/// Events of one subscription in one read.
-const LIMIT: u32 = 100;
 
 /// The audits of all subscriptions.
 #[derive(Clone, Debug)]
@@ -40,12 +36,12 @@ pub(super) struct Audits {
     seed: Seed,
     pub(super) rows: BTreeMap<Sub, Row>,
     /// What is due, the earliest first.
-    by_due: BTreeSet<(MonoTime, Sub)>,
-    pace: Bucket,
-    rechecks: Bucket,
+    pub(super) by_due: BTreeSet<(MonoTime, Sub)>,
+    pub(super) pace: Bucket,
+    pub(super) rechecks: Bucket,
     /// So many subscriptions are asked for at once: fewer after an answer that was too large.
-    group: usize,
-    read: Option<Read>,
+    pub(super) group: usize,
+    pub(super) read: Option<Read>,
     /// Events that only an audit has brought so far, and of which subscription.
     pub(super) found: BTreeMap<EventId, Found>,
     /// Until when the live subscription may bring them.
@@ -65,7 +61,7 @@ pub(super) struct Row {
     /// Whether it is read alone, because an event did not name its channel.
     pub(super) is_alone: bool,
     /// How far the audit has come, if it has begun.
-    progress: Option<Progress>,
+    pub(super) progress: Option<Progress>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -122,14 +118,14 @@ pub(super) enum FoundPhase {
 
 /// A read under way.
 #[derive(Clone, Debug)]
-enum Read {
+pub(super) enum Read {
     /// One page for each subscription, in one call.
     Http(Call, Vec<(Sub, Page)>),
     Socket(Sub, Box<Page>),
 }
 
 /// What is asked for of one subscription.
-type Asked = (Sub, Progress, Filter);
+pub(super) type Asked = (Sub, Progress, Filter);
 
 impl Audits {
     pub(super) fn new(seed: Seed) -> Self {
@@ -262,6 +258,11 @@ impl Audits {
         Some((turn, row.progress?))
     }
 
+    /// Whether what is due is a recheck.
+    pub(super) fn is_recheck(&self, sub: Sub) -> bool {
+        self.turn(sub).is_some_and(|turn| turn.is_recheck)
+    }
+
     fn turn(&self, sub: Sub) -> Option<Turn> {
         match self.rows.get(&sub)?.phase {
             Phase::Due(turn) => Some(turn),
@@ -313,7 +314,8 @@ impl Audits {
         self.group = group.clamp(1, GROUP_MAX);
     }
 
-    fn begin(&mut self, asked: &[Asked], read: Read, now: &mut Now) {
+    /// A read is ordered.
+    pub(super) fn begin(&mut self, asked: &[Asked], read: Read, now: &mut Now) {
         self.pace.take(now, Why::Audit);
         let mut is_recheck = false;
         for (sub, progress, _) in asked {
@@ -334,167 +336,9 @@ impl Audits {
     }
 }
 
-impl Relay {
-    /// Says what was missed, and reads what is due.
-    pub(super) fn audit(
-        &mut self,
-        conn: Option<ConnId>,
-        now: &mut Now,
-        quotas: &mut Quotas,
-        out: &mut Vec<Action>,
-    ) -> bool {
-        let mut moved = self.tell_missed(now, out);
-        moved |= self.end_silent_audit(now, quotas, out);
-        let Some(conn) = conn.filter(|_| self.audits.read.is_none()) else {
-            return moved;
-        };
-        let Some((first, _)) = self.audits.by_due.first() else {
-            return moved;
-        };
-        if !now.reached(*first, Why::Audit) || !self.audits.pace.is_ready(now, Why::Audit) {
-            return moved;
-        }
-        let (asked, has_changed) = self.due_audits(now);
-        moved |= has_changed;
-        moved | (!asked.is_empty() && self.ask_audit(conn, &asked, now, quotas, out))
-    }
-
-    /// What is asked for next, longest overdue first; and whether anything was put off. A
-    /// subscription that owes something waits until it does not.
-    fn due_audits(&mut self, now: &mut Now) -> (Vec<Asked>, bool) {
-        let most = if self.route.is_open() {
-            self.audits.group
-        } else {
-            1
-        };
-        let relay_time = self.relay_time_at(now.time());
-        let (mut asked, mut idle, mut blind) = (Vec::new(), Vec::new(), Vec::new());
-        for (at, sub) in &self.audits.by_due {
-            if asked.len() >= most || !now.reached(*at, Why::Audit) {
-                break;
-            }
-            let (Some(row), Some(audit)) = (self.subs.get(*sub), self.audits.rows.get(sub)) else {
-                idle.push(*sub);
-                continue;
-            };
-            if !matches!(row.phase, SubPhase::Live { .. }) {
-                idle.push(*sub);
-                continue;
-            }
-            let is_recheck = matches!(audit.phase, Phase::Due(turn) if turn.is_recheck);
-            let waits = !row.loss.is_empty()
-                || (audit.is_alone && !asked.is_empty())
-                || (is_recheck && !self.audits.rechecks.is_ready(now, Why::Audit));
-            if waits {
-                continue;
-            }
-            let since = row.received(&self.config.limits);
-            let (Some(begun), Some(since)) = (relay_time, since) else {
-                blind.push(*sub);
-                continue;
-            };
-            let begun = Progress::new(begun, since);
-            let progress = audit.progress.filter(|progress| progress.since == since);
-            let progress = progress.unwrap_or(begun);
-            let Some(filter) = self.audit_filter(*sub, &progress) else {
-                continue;
-            };
-            asked.push((*sub, progress, filter));
-            if audit.is_alone {
-                break;
-            }
-        }
-        let has_changed = !(idle.is_empty() && blind.is_empty());
-        for sub in idle {
-            self.audits.rest(sub);
-        }
-        for sub in blind {
-            self.audits.next_round(sub, now.time());
-        }
-        (asked, has_changed)
-    }
-
-    fn audit_filter(&self, sub: Sub, progress: &Progress) -> Option<Filter> {
-        let by_http = self.route.is_open();
-        let told = self.inform.limit_max().unwrap_or(u32::MAX);
-        let most = LIMIT.min(self.config.limits.page).min(told);
-        let limit = most.checked_shr(progress.halvings).unwrap_or(0).max(1);
-        let row = self.subs.get(sub)?;
-        let mut filter = row.filter(sub, self.me, Some(progress.since), Some(limit));
-        if by_http && filter.kinds.is_empty() {
-            filter.kinds = self.config.read_kinds.iter().copied().collect();
-        }
-        Some(Filter {
-            until: progress.until,
-            before_id: progress.after.filter(|_| by_http),
-            ..filter
-        })
-    }
-
-    /// Asks, if the gate lets it.
-    fn ask_audit(
-        &mut self,
-        conn: ConnId,
-        asked: &[Asked],
-        now: &mut Now,
-        quotas: &mut Quotas,
-        out: &mut Vec<Action>,
-    ) -> bool {
-        let read = if self.route.is_open() {
-            let Some(call) = Call::start(quotas, &mut self.tickets, now) else {
-                return false;
-            };
-            let filters: Vec<_> = asked.iter().map(|(_, _, filter)| filter.clone()).collect();
-            out.push(Action::Query {
-                ticket: call.ticket,
-                body: wire::query(&filters),
-            });
-            let page = |filter: &Filter| Page::new(Via::Http(call), filter.clone());
-            let pages = asked.iter().map(|(sub, _, filter)| (*sub, page(filter)));
-            Read::Http(call, pages.collect())
-        } else {
-            let Some((sub, _, filter)) = asked.first() else {
-                return false;
-            };
-            let Some(via) = self.start_read(conn, false, filter, now, quotas, out) else {
-                return false;
-            };
-            Read::Socket(*sub, Box::new(Page::new(via, filter.clone())))
-        };
-        self.audits.begin(asked, read, now);
-        true
-    }
-
-    /// Gives up a read that takes too long.
-    fn end_silent_audit(
-        &mut self,
-        now: &mut Now,
-        quotas: &mut Quotas,
-        out: &mut Vec<Action>,
-    ) -> bool {
-        let limits = &self.config.limits;
-        match &self.audits.read {
-            Some(Read::Http(call, _)) if call.is_overdue(limits, now) => {
-                let ticket = call.ticket;
-                out.push(Action::Abort { ticket });
-                self.audit_unanswered(now.time(), quotas, out);
-                true
-            }
-            Some(Read::Socket(_, page)) if page.is_too_large(limits) => {
-                self.audit_page_too_large(now.time(), out);
-                true
-            }
-            Some(Read::Socket(_, page)) if page.is_silent(limits, now) => {
-                self.audit_page_broke(now.time(), out);
-                true
-            }
-            Some(Read::Http(..) | Read::Socket(..)) | None => false,
-        }
-    }
-}
-
 impl Progress {
-    const fn new(begun: UnixTime, since: UnixTime) -> Self {
+    /// An audit that begins.
+    pub(super) const fn new(begun: UnixTime, since: UnixTime) -> Self {
         Self {
             begun,
             since,

@@ -7,6 +7,7 @@
 mod answers;
 mod ask;
 mod audit;
+mod audit_ask;
 mod audit_end;
 mod auth;
 mod call;

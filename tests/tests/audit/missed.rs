@@ -106,6 +106,29 @@ fn three_subscriptions_that_miss_events_when_requested_anew_end_the_connection()
 }
 
 #[test]
+fn a_subscription_that_misses_nothing_when_requested_anew_is_trusted_again() {
+    let mut relay = live(&[1, 2, 3]);
+    let events = |start: u64| -> Vec<_> {
+        let toy = |n: u8| Toy::mention(start + u64::from(n), channel(n));
+        (1..=3).map(toy).collect()
+    };
+    let read = overdue_read(&mut relay);
+    answer(&mut relay, read.ticket, &events(0));
+    let sent = missed(&mut relay);
+    let names = sent.iter().filter_map(|text| request_name(text));
+    for (name, event) in names.zip(&events(0)) {
+        relay.written().frame(toy::event_frame(&name, event));
+        relay.frame(toy::eose(&name)).orders();
+    }
+    let again = next_read(&mut relay);
+    answer(&mut relay, again.ticket, &events(0));
+    let later = overdue_read(&mut relay);
+    answer(&mut relay, later.ticket, &events(10));
+    let sent = missed(&mut relay);
+    assert_eq!(sent.len(), 6, "{sent:?}");
+}
+
+#[test]
 fn rechecks_are_at_most_half_of_the_reads() {
     let channels: Vec<u8> = (1..=11).collect();
     let mut relay = live(&channels);

@@ -16,8 +16,8 @@ pub(crate) const DRIFT: Duration = Duration::from_secs(1080);
 /// Between two audits of a subscription, at least and at most.
 pub(crate) const PERIOD: (Duration, Duration) =
     (Duration::from_secs(480), Duration::from_secs(720));
-/// By then every subscription is overdue for an audit.
-pub(crate) const OVERDUE: MonoTime = secs(800);
+/// After this every subscription is overdue for an audit.
+pub(crate) const OVERDUE: Duration = Duration::from_secs(800);
 /// No script waits for longer.
 pub(crate) const PATIENCE: MonoTime = secs(4 * 3600);
 /// Between two reads.
@@ -138,7 +138,8 @@ pub(crate) fn take_read(orders: &mut Vec<(MonoTime, Action)>) -> Option<Read> {
 /// Sleeps until every subscription is overdue, and gives the first read.
 pub(crate) fn overdue_read(relay: &mut Script<Relay>) -> Read {
     let conn = relay.conn();
-    relay.sleep_until(OVERDUE).input(Input::Pinged { conn });
+    let end = relay.now().after(OVERDUE);
+    relay.sleep_until(end).input(Input::Pinged { conn });
     next_read(relay)
 }
 

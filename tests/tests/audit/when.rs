@@ -93,7 +93,7 @@ fn what_a_subscription_owes_is_read_first() {
     relay.event(&channel_sub(1, 1), &held);
     relay.expect([deliver(1, &held)]);
     relay.event(&channel_sub(1, 1), &lost).expect([]);
-    relay.alive_until(OVERDUE);
+    relay.alive_for(OVERDUE);
     relay.input(Input::Capacity { taken: 1 });
     let page = relay.requested();
     relay.written();
@@ -147,6 +147,16 @@ fn a_connection_that_is_lost_ends_an_audit() {
     let lost = relay.now();
     let next = next_read(&mut relay);
     assert!(next.at.saturating_since(lost) + SECOND >= PERIOD.0);
+}
+
+#[test]
+fn a_page_on_a_socket_that_is_lost_keeps_no_other_read_away() {
+    let mut relay = live(&[1]);
+    let read = next_read(&mut relay);
+    relay.answered(read.ticket, 404, "");
+    next_request(&mut relay);
+    reconnect(&mut relay);
+    next_read(&mut relay);
 }
 
 #[test]

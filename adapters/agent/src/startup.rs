@@ -210,6 +210,7 @@ const fn obstacle_of(cause: CloseCause) -> Option<&'static str> {
         CloseCause::Silent => Some("it fell silent"),
         CloseCause::AuthRefused
         | CloseCause::Unconfirmed
+        | CloseCause::Lossy
         | CloseCause::Requested
         | CloseCause::Shutdown => None,
     }

@@ -134,6 +134,7 @@ const fn close_words(cause: CloseCause) -> &'static str {
         CloseCause::Write => "a write took too long or broke",
         CloseCause::Silent => "the relay fell silent",
         CloseCause::Unconfirmed => "the relay confirms no subscription",
+        CloseCause::Lossy => "the relay does not send what it stores",
         CloseCause::Requested => "as asked",
         CloseCause::Shutdown => "the agent ends",
     }

@@ -26,6 +26,7 @@ impl Relay {
                 Expiry::Again(sub) | Expiry::Deaf(sub) => (sub, SubPhase::Unconfirmed),
             };
             if phase == SubPhase::Live {
+                self.audits.is_live(sub, now.time());
                 self.reports.push_back((sub, SubState::Live));
             }
             out.push(Action::Note(Note::Subscription { sub, phase }));

@@ -182,6 +182,7 @@ impl Relay {
         let is_known = self.subs.forget(sub);
         if is_known {
             self.ledger.forget(sub);
+            self.audits.forget(sub);
             self.restored.remove(&sub);
         }
         is_known

@@ -26,7 +26,9 @@ impl Relay {
             };
             moved = true;
             let source = checked.source;
+            let found = self.found_by_audit(&checked);
             let found_room = self.hand_over(checked, now.time(), out);
+            self.await_found(found, now.time());
             self.recovery.handed(source, found_room);
             self.ledger.touch();
         }

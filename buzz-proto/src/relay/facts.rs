@@ -162,6 +162,9 @@ impl Relay {
         if self.answers.page_if(|page| page.is_write(write)).is_some() {
             self.answers.page_broke();
         }
+        if self.audits.page_if(|page| page.is_write(write)).is_some() {
+            self.audit_page_broke(now, out);
+        }
     }
 
     pub(super) fn signed(
@@ -314,6 +317,7 @@ impl Relay {
         self.recovery
             .page_if(is_wanted)
             .or_else(|| self.answers.page_if(is_wanted))
+            .or_else(|| self.audits.page_if(is_wanted))
     }
 
     /// A read gave nothing.

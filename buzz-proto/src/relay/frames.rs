@@ -83,6 +83,7 @@ impl Relay {
         if !self.subs.matches(sub, self.me, &event) {
             return not_asked_for(&event, context);
         }
+        self.brought_live(event.id());
         let owed = !self.subs.precedes_floor(sub, event.created_at());
         self.subs.brought(sub, &event);
         if self.pending.merge(sub, &event, owed) || self.seen.contains(&event.id()) {
@@ -179,6 +180,7 @@ impl Relay {
             return;
         }
         self.ledger.touch();
+        self.audits.is_live(sub, context.now);
         context.out.push(Action::Note(Note::Subscription {
             sub,
             phase: SubPhase::Live,
@@ -192,6 +194,8 @@ impl Relay {
         } else if self.answers.page_if(|page| page.is_n(n)).is_some() {
             self.subs.names.supersede(Some((n, name.clone())));
             self.answers.page_ended();
+        } else if self.audits.page_if(|page| page.is_n(n)).is_some() {
+            self.audit_eose(context.now, context.quotas, context.out);
         } else {
             self.subs.names.brought(n, name);
         }
@@ -218,6 +222,8 @@ impl Relay {
         }
         if is_recovery {
             self.page_broke(ReadFailure::Refused { reason }, context.now, context.out);
+        } else if self.audits.page_if(|page| page.is_n(n)).is_some() {
+            self.audit_page_broke(context.now, context.out);
         } else {
             self.answers.page_broke();
         }

@@ -414,6 +414,8 @@ pub enum CloseCause {
     Silent,
     /// Subscriptions stay without confirmation.
     Unconfirmed,
+    /// Subscriptions do not bring what the relay stores, even when they are requested anew.
+    Lossy,
     /// The application asked.
     Requested,
     /// The machine ends.

@@ -6,6 +6,9 @@
 
 mod answers;
 mod ask;
+mod audit;
+mod audit_ask;
+mod audit_end;
 mod auth;
 mod call;
 mod choose;
@@ -74,6 +77,7 @@ pub struct Relay {
     forgotten: Option<UnixTime>,
     room: Room,
     recovery: recover::Recovery,
+    audits: audit::Audits,
     ledger: ledger::Ledger,
     /// Where an earlier life left off, for subscriptions that are not wanted yet.
     restored: BTreeMap<Sub, UnixTime>,
@@ -193,6 +197,7 @@ impl Relay {
             forgotten: None,
             room,
             recovery: recover::Recovery::default(),
+            audits: audit::Audits::new(seed.derive(4)),
             ledger: ledger::Ledger::new(config.records.is_some()),
             restored: BTreeMap::new(),
             answers: answers::Answers::none(),
@@ -288,6 +293,12 @@ impl Relay {
                     out.push(stale(StaleWhat::Verification));
                 }
             }
+            Input::Answered { ticket, answer } if self.audits.awaits(ticket) => {
+                self.audit_answered(&answer, now, quotas, out);
+            }
+            Input::Broke { ticket, cause } if self.audits.awaits(ticket) => {
+                self.audit_broke(cause, now, quotas, out);
+            }
             Input::Answered { ticket, answer } => self.answered(ticket, &answer, now, quotas, out),
             Input::Broke { ticket, cause: _ } => self.broke(ticket, now, quotas, out),
             Input::Capacity { taken } => self.room.taken(taken),
@@ -337,6 +348,7 @@ impl Relay {
         moved |= self.look_for_answers(self.asking(), now, quotas, out);
         moved |= self.ask_for_channels(now, quotas, out);
         moved |= self.recover(self.reading(), now, quotas, out);
+        moved |= self.audit(self.reading(), now, quotas, out);
         moved |= self.keep_records(now, out);
         moved | self.finish(now, out)
     }
@@ -363,6 +375,7 @@ impl Relay {
             self.page_broke(ReadFailure::Disconnected, now, out);
         }
         self.answers.reset();
+        self.audits.reset();
         self.subs.reset();
         self.outbound.reset();
         self.writes.reset();

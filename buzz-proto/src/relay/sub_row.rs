@@ -246,11 +246,16 @@ impl Row {
             }
         }
         if let Some(begun) = request.begun {
-            // A cursor from a relay clock that was ahead would hide what is sent until then.
-            let former = self.read_to.filter(|read_to| *read_to <= begun);
-            self.read_to = former.max(Some(begun.before(limits.drift)));
+            self.move_cursor(begun, limits);
         }
         self.is_first &= self.loss.has_windows();
+    }
+
+    /// All that is stored was read, by a read that began at this second of the relay's time.
+    pub(super) fn move_cursor(&mut self, begun: UnixTime, limits: &Limits) {
+        // A cursor from a relay clock that was ahead would hide what is sent until then.
+        let former = self.read_to.filter(|read_to| *read_to <= begun);
+        self.read_to = former.max(Some(begun.before(limits.drift)));
     }
 
     /// A history with nothing in it. A relay whose database fails answers so too: nothing is

@@ -1,0 +1,7 @@
+//! Audits: what the relay stores is compared with what it sent, because it drops frames without a
+//! word.
+
+mod missed;
+mod proof;
+mod support;
+mod when;

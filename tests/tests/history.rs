@@ -5,7 +5,7 @@ use std::time::Duration;
 use buzz_proto::note::{GapWhy, Note};
 use buzz_proto::relay::{Action, Command, Config, Relay, Sub};
 use buzz_proto::time::UnixTime;
-use buzz_sim::relay::{channel_sub, given, request_name, script};
+use buzz_sim::relay::{channel_sub, given, request_name, script, unaudited};
 use buzz_sim::script::{Script, secs};
 use buzz_sim::toy::{self, ME, START, Toy, channel};
 
@@ -39,7 +39,7 @@ fn after_a_reconnect_the_overlap_is_read_and_each_event_delivered_once() {
 fn the_next_read_begins_a_drift_before_the_last_one_that_brought_anything() {
     let hour = Duration::from_secs(3600);
     for (brings, since) in [(false, FLOOR), (true, START.after(hour + SECOND))] {
-        let mut relay = script(given(&[1]));
+        let mut relay = script(unaudited(given(&[1])));
         relay.live_with_auth();
         relay.confirmed(&[channel_sub(1, 1)]);
         relay.alive_for(hour);
@@ -189,7 +189,7 @@ fn without_the_relays_time_only_the_first_read_brings_what_is_not_owed() {
 fn a_known_event_dated_ahead_does_not_show_that_a_page_reaches_back() {
     let hour = Duration::from_secs(3600);
     for is_full in [true, false] {
-        let mut config = given(&[1]);
+        let mut config = unaudited(given(&[1]));
         config.limits.live_page = 2;
         let mut relay = script(config);
         relay.live_with_auth();

@@ -163,8 +163,8 @@ impl Relay {
             limit: Some(limits.page),
             ..Filter::default()
         };
-        let by_http = self.route.is_open();
-        let Some(via) = self.start_read(conn, by_http, &filter, now, quotas, out) else {
+        let to = (!self.route.is_open()).then_some(conn);
+        let Some(via) = self.start_read(to, &filter, now, quotas, out) else {
             return false;
         };
         if let Answers::Unknown { page, .. } = &mut self.answers {

@@ -19,8 +19,6 @@ use crate::seed::Seed;
 use crate::time::{MonoTime, Now, UnixTime, Why};
 use crate::wire::Filter;
 
-/// Between two audits of a subscription: ten minutes, a fifth more or less.
-const PERIOD: (Duration, Duration) = (Duration::from_secs(480), Duration::from_secs(720));
 /// From being live again to the next audit, for a subscription that had missed events.
 const RECHECK: Duration = Duration::from_secs(60);
 /// Between a read that failed and its repetition.
@@ -34,6 +32,8 @@ const GROUP_MAX: usize = 10;
 #[derive(Clone, Debug)]
 pub(super) struct Audits {
     seed: Seed,
+    /// Between two audits of a subscription, a fifth more or less.
+    period: Duration,
     pub(super) rows: BTreeMap<Sub, Row>,
     /// What is due, the earliest first.
     pub(super) by_due: BTreeSet<(MonoTime, Sub)>,
@@ -128,10 +128,11 @@ pub(super) enum Read {
 pub(super) type Asked = (Sub, Progress, Filter);
 
 impl Audits {
-    pub(super) fn new(seed: Seed) -> Self {
+    pub(super) fn new(period: Duration, seed: Seed) -> Self {
         let minute = Duration::from_secs(60);
         Self {
             seed,
+            period,
             rows: BTreeMap::new(),
             by_due: BTreeSet::new(),
             pace: Bucket::new(READS_PER_MINUTE, minute, 1),
@@ -215,9 +216,13 @@ impl Audits {
         row.round = row.round.saturating_add(1);
         row.is_alone = false;
         row.progress = None;
-        let wait = self
-            .seed
-            .between(key(self.seed, sub), row.round, PERIOD.0, PERIOD.1);
+        let fifth = self.period.checked_div(5).unwrap_or_default();
+        let (low, high) = (
+            self.period.saturating_sub(fifth),
+            self.period.saturating_add(fifth),
+        );
+        let key = key(self.seed, sub);
+        let wait = self.seed.between(key, row.round, low, high);
         let turn = Turn {
             at: now.after(wait),
             is_recheck: false,

@@ -138,7 +138,7 @@ impl Relay {
             let Some((sub, _, filter)) = asked.first() else {
                 return false;
             };
-            let Some(via) = self.start_read(conn, false, filter, now, quotas, out) else {
+            let Some(via) = self.start_read(Some(conn), filter, now, quotas, out) else {
                 return false;
             };
             Read::Socket(*sub, Box::new(Page::new(via, filter.clone())))

@@ -110,6 +110,12 @@ impl Relay {
         (may && row.loss.is_window_due(limit as usize, now)).then_some(Plan::Window { limit })
     }
 
+    /// Whether a subscription can be read over HTTP: a relay refuses a query that names no kinds.
+    pub(super) fn has_query(&self, sub: Sub) -> bool {
+        let names_kinds = |row: &Row| sub == Sub::Membership || !row.interest.kinds.is_empty();
+        self.route.is_open() && self.subs.row(sub).is_some_and(names_kinds)
+    }
+
     /// The largest page that the relay gives.
     pub(super) fn page_max(&self) -> u32 {
         let told = self.inform.limit_max().unwrap_or(u32::MAX);
@@ -148,7 +154,7 @@ impl Relay {
                 let base = row.filter(sub, self.me, oldest, limit);
                 let ids = ids.iter().map(|(_, id)| *id).collect();
                 let is_doubted = row.loss.doubts.count() >= 2;
-                Some((Filter { ids, ..base }, is_doubted && self.route.is_open()))
+                Some((Filter { ids, ..base }, is_doubted && self.has_query(sub)))
             }
             Plan::Window { limit } => {
                 let window = row.loss.window()?;
@@ -156,7 +162,7 @@ impl Relay {
                 let ahead = relay_time.map(|present| present.after(self.config.limits.drift));
                 let base = row.filter(sub, self.me, since, Some(*limit));
                 let is_wanted = window.after.is_some() || window.doubts.count() >= 2;
-                let by_http = is_wanted && self.route.is_open();
+                let by_http = is_wanted && self.has_query(sub);
                 let filter = Filter {
                     until: window.position.or(ahead),
                     before_id: window.after.filter(|_| by_http),

@@ -94,6 +94,9 @@ pub struct Limits {
     /// Between roster reads, ± 20 %.
     #[serde(with = "crate::json::nanos")]
     pub sweep: Duration,
+    /// Between two comparisons of a live subscription with what the relay stores, ± 20 %.
+    #[serde(with = "crate::json::nanos")]
+    pub audit: Duration,
     /// An HTTP answer.
     #[serde(with = "crate::json::nanos")]
     pub answer: Duration,
@@ -152,6 +155,7 @@ impl Default for Limits {
             confirmation: Duration::from_secs(60),
             confirmation_top: Duration::from_secs(300),
             sweep: Duration::from_secs(90),
+            audit: Duration::from_secs(600),
             answer: Duration::from_secs(15),
             verify: Duration::from_secs(10),
             sign: Duration::from_secs(20),
@@ -206,6 +210,7 @@ impl Config {
             ("relay.limits.reconnect_slow", limits.reconnect_slow),
             ("relay.limits.confirmation", limits.confirmation),
             ("relay.limits.sweep", limits.sweep),
+            ("relay.limits.audit", limits.audit),
             ("relay.limits.answer", limits.answer),
             ("relay.limits.verify", limits.verify),
             ("relay.limits.sign", limits.sign),

@@ -84,7 +84,7 @@ impl Relay {
     }
 
     /// What is owed and was not read again is lost, unless the next life will read it.
-    fn tell_unread(&mut self, out: &mut Vec<Action>) {
+    fn tell_unread(&self, out: &mut Vec<Action>) {
         let subs: Vec<_> = self.subs.iter().map(|(sub, _)| sub).collect();
         let why = if self.room.is_closed() {
             GapWhy::ConsumerGone

@@ -287,7 +287,7 @@ impl Ledger {
         &mut self,
         settled: &BTreeMap<Sub, UnixTime>,
         tickets: &mut Ticket,
-        now: &mut Now,
+        now: &Now,
         out: &mut Vec<Action>,
     ) -> bool {
         if let Some(mut order) = self.order.take() {

@@ -197,7 +197,7 @@ impl Relay {
             forgotten: None,
             room,
             recovery: recover::Recovery::default(),
-            audits: audit::Audits::new(seed.derive(4)),
+            audits: audit::Audits::new(limits.audit, seed.derive(4)),
             ledger: ledger::Ledger::new(config.records.is_some()),
             restored: BTreeMap::new(),
             answers: answers::Answers::none(),

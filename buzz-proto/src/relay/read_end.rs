@@ -3,7 +3,6 @@
 use core::time::Duration;
 
 use super::Sub;
-use super::call::Route;
 use super::page::{Page, Via};
 use super::sub_row::Row;
 use crate::dedup::Seen;
@@ -23,7 +22,8 @@ pub(super) struct Read<'a> {
     pub(super) is_whole: bool,
     /// Whether it may have been more than the relay could send.
     pub(super) was_too_much: bool,
-    pub(super) route: Route,
+    /// Whether it can be read over HTTP.
+    pub(super) has_query: bool,
     /// The largest page.
     pub(super) limit_max: u32,
     pub(super) seen: &'a Seen<Sub>,
@@ -102,7 +102,7 @@ impl Read<'_> {
             window.position = Some(dated);
             window.after = None;
             window.is_wide = false;
-        } else if self.route.is_open() {
+        } else if self.has_query {
             // All of the page lies in one second: only HTTP pages finer than that.
             window.after = Some(id);
         } else if !(window.is_wide || self.page.has_limit(self.limit_max)) {

@@ -195,7 +195,7 @@ impl Relay {
             plan,
             is_scant,
         } = choice;
-        let Some(page) = self.ask_page(conn, sub, &plan, now, quotas, out) else {
+        let Some(page) = self.ask_page(conn, (sub, &plan), now, quotas, out) else {
             return false;
         };
         self.recovery.attempts = self.recovery.attempts.saturating_add(1);
@@ -238,7 +238,7 @@ impl Relay {
             self.end_attempt(now.time(), quotas, out);
             return true;
         };
-        let Some(page) = self.ask_page(conn, sub, &plan, now, quotas, out) else {
+        let Some(page) = self.ask_page(conn, (sub, &plan), now, quotas, out) else {
             return false;
         };
         if let Some(attempt) = &mut self.recovery.attempt {
@@ -252,36 +252,36 @@ impl Relay {
     fn ask_page(
         &mut self,
         conn: ConnId,
-        sub: Sub,
-        plan: &Plan,
+        (sub, plan): (Sub, &Plan),
         now: &mut Now,
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) -> Option<Box<Page>> {
         let relay_time = self.relay_time_at(now.time());
         let (filter, by_http) = self.page_filter(sub, plan, relay_time)?;
-        let via = self.start_read(conn, by_http, &filter, now, quotas, out)?;
+        let to = (!by_http).then_some(conn);
+        let via = self.start_read(to, &filter, now, quotas, out)?;
         Some(Box::new(Page::new(via, filter)))
     }
 
-    /// Orders one read of stored events: over HTTP, or as a request that is closed at its end.
+    /// Orders one read of stored events: as a request on a socket that is closed at its end, or
+    /// over HTTP.
     pub(super) fn start_read(
         &mut self,
-        conn: ConnId,
-        by_http: bool,
+        to: Option<ConnId>,
         filter: &Filter,
         now: &mut Now,
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) -> Option<Via> {
-        if by_http {
+        let Some(conn) = to else {
             let call = Call::start(quotas, &mut self.tickets, now)?;
             out.push(Action::Query {
                 ticket: call.ticket,
                 body: wire::query(core::slice::from_ref(filter)),
             });
             return Some(Via::Http(call));
-        }
+        };
         let stamp = quotas.operations.start(now)?;
         let (write, n) = (self.writes.next.take(), self.subs.names.take());
         let text = wire::req(&SubName::Page { n }, filter);
@@ -341,6 +341,8 @@ impl Relay {
     /// However a page ends, what came is handed over, and what it says of the rest is recorded.
     fn end_page(&mut self, ending: Ending, now: MonoTime, out: &mut Vec<Action>) {
         let limit_max = self.page_max();
+        let sub = self.recovery.attempt.as_ref().map(|attempt| attempt.sub);
+        let has_query = sub.is_some_and(|sub| self.has_query(sub));
         let Some(attempt) = &mut self.recovery.attempt else {
             return;
         };
@@ -360,7 +362,7 @@ impl Relay {
                 ending,
                 Ending::Broken(ReadFailure::Silent | ReadFailure::TooLarge)
             ),
-            route: self.route,
+            has_query,
             limit_max,
             seen: &self.seen,
             now,
@@ -391,7 +393,7 @@ impl Relay {
     fn advance_attempt(
         &mut self,
         conn: Option<ConnId>,
-        now: &mut Now,
+        now: &Now,
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) -> bool {

@@ -170,7 +170,7 @@ impl Row {
 
     /// Where the next read begins, what is owed from before apart.
     pub(super) fn base(&self, limits: &Limits) -> Option<UnixTime> {
-        self.read_to.or(match self.floor {
+        self.read_to.or_else(|| match self.floor {
             // What is dated before the floor and known before the end of the first read is not
             // taken for something new later.
             Floor::At(date) => Some(date.before(limits.drift)),

@@ -130,6 +130,7 @@ impl Relay {
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) -> bool {
+        let relay_time = self.relay_time_at(now.time());
         let limits = &self.config.limits;
         let Answers::Unknown {
             since,
@@ -142,6 +143,11 @@ impl Relay {
             return false;
         };
         let Some(conn) = conn else { return false };
+        // Records that reach beyond the present are not trusted, and events of the last `drift` are
+        // read: whose author's clock was ahead was answered as much before its date.
+        if let Some(present) = relay_time.filter(|present| *since > *present) {
+            *since = present.before(limits.drift).before(limits.drift);
+        }
         let begun = *begun.get_or_insert(now.time());
         let is_late = now.reached(begun.after(PATIENCE), Why::Answer);
         let is_silent = page

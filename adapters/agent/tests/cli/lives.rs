@@ -40,7 +40,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 const HISTORY_MAX: u32 = 1000;
 /// As long before a first start nothing is owed.
 const CLEAR_OF_START: Duration = Duration::from_secs(4);
-const SEED: Seed = Seed(7);
+/// Another seed than the usual one can be given in this variable.
+const SEED: &str = "BUZZ_TEST_SEED";
 
 /// Where in a life it is killed. Work is begun in at most two lives in a row that end early: after
 /// the third it would be given up.
@@ -56,6 +57,8 @@ enum Moment {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_is_killed_again_and_again_answers_each_mention_once() {
     use Moment::{CatchingUp, Idle, JustStarted, ReplyPosted, TurnRunning};
+    let seed = std::env::var(SEED).map_or(7, |text| text.parse().unwrap());
+    let seed = Seed(seed);
     let stage = Stage::open().await;
     let crowd = Crowd::start(&stage).await;
     let (scene, said) = (stage.clone(), crowd.said.clone());
@@ -75,11 +78,11 @@ async fn an_agent_that_is_killed_again_and_again_answers_each_mention_once() {
         for (moment, number) in round.into_iter().cycle().take(12).zip(0..) {
             scene.wait_for(moment, &mut life, &said);
             let most = if moment == ReplyPosted { 20 } else { 150 };
-            let pause = SEED.between(1, number, Duration::ZERO, Duration::from_millis(most));
+            let pause = seed.between(1, number, Duration::ZERO, Duration::from_millis(most));
             thread::sleep(pause);
             drop(life);
             said.is_quiet.store(false, Ordering::Relaxed);
-            let away = SEED.between(2, number, Duration::ZERO, Duration::from_millis(900));
+            let away = seed.between(2, number, Duration::ZERO, Duration::from_millis(900));
             thread::sleep(away);
             life = scene.start("0.2", &[]);
         }

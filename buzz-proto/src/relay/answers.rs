@@ -130,6 +130,7 @@ impl Relay {
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) -> bool {
+        let relay_time = self.relay_time_at(now.time());
         let limits = &self.config.limits;
         let Answers::Unknown {
             since,
@@ -141,6 +142,12 @@ impl Relay {
         else {
             return false;
         };
+        // A record that reaches beyond the present is not trusted, and the last `drift` is read: what
+        // an author's clock dated ahead was answered as much before its date.
+        if let Some(present) = relay_time {
+            let latest = present.before(limits.drift).before(limits.drift);
+            *since = latest.min(*since);
+        }
         let is_silent = page
             .as_ref()
             .is_some_and(|page| page.is_silent(limits, now));

@@ -115,6 +115,12 @@ impl<'a> FaultControl<'a> {
             .with(|rules, _| rules.inject(text, &|key| target.includes(key)));
     }
 
+    /// Sends a WebSocket ping, besides those of the heartbeat.
+    pub fn ping(&self, target: &Target) {
+        self.shared
+            .with(|rules, _| rules.ping(&|key| target.includes(key)));
+    }
+
     /// Sends the proposed gap signal, `["BUZZ_SYNC_REQUIRED","backpressure"]`.
     pub fn require_sync(&self, target: &Target) {
         self.inject(target, r#"["BUZZ_SYNC_REQUIRED","backpressure"]"#);

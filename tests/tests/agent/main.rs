@@ -1,5 +1,9 @@
 //! A whole agent over real sockets: the embedded relay on one side, workers on the other.
 
+mod consumer;
+mod hall;
+mod outage;
+mod overload;
 mod support;
 
 use buzz_dev_relay::client::tag;

@@ -26,6 +26,8 @@ pub(crate) const CHANNEL: &str = "6f1d2c3b-4a59-4e68-8f70-8192a3b4c5d6";
 const ANOTHER: &str = "7a2e3d4c-5b6a-4f79-9081-92a3b4c5d6e7";
 /// A guard against a test that hangs; no verdict depends on it.
 const GUARD: Duration = Duration::from_secs(60);
+/// Between two looks at something that changes by itself.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// Who takes the events of an agent.
 pub(crate) struct Taker {
@@ -94,10 +96,60 @@ impl Workers for Echo {
 /// A running agent.
 pub(crate) struct Agent {
     pub(crate) handle: Handle<Tokio>,
-    events: Events<Tokio>,
+    pub(crate) events: Events<Tokio>,
 }
 
 impl Agent {
+    /// Starts one whose settings are changed from the defaults.
+    pub(crate) fn start(
+        relay: &DevRelay,
+        key: SecretKey,
+        taker: Taker,
+        change: impl FnOnce(&mut Setup),
+    ) -> Self {
+        let signer = LocalSigner::new(key);
+        let url = relay.url();
+        let mut setup = Setup {
+            config: Config {
+                seed: 1,
+                me: signer.public_key(),
+                relay: relay::Config::new(&url),
+                publish: publish::Config::default(),
+                consumer: taker.consumer,
+            },
+            url: RelayUrl::parse(&url).expect("the relay's own URL"),
+            tls: Tls::new(Roots::Bundled, None).expect("the bundled roots"),
+            signer: Arc::new(signer),
+            attestation: None,
+            workers: taker.workers,
+            keeper: None,
+            record: None,
+            report: Box::new(|_| {}),
+        };
+        change(&mut setup);
+        let (handle, events) = connect::<Tokio>(setup).expect("the settings work");
+        Self { handle, events }
+    }
+
+    /// Takes so many events; gives their ids in the order in which they came.
+    pub(crate) async fn take(&mut self, count: usize) -> Vec<String> {
+        let mut ids = Vec::new();
+        while ids.len() < count {
+            ids.push(self.next_event().await.id().to_string());
+        }
+        ids
+    }
+
+    /// Waits until its connection and subscriptions stand like this.
+    pub(crate) async fn until(&self, stands: impl Fn(&relay::View) -> bool) {
+        within(async {
+            while !stands(&self.handle.status().await.expect("the agent runs").relay) {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        })
+        .await;
+    }
+
     pub(crate) async fn next_event(&mut self) -> wire::Event {
         within(async {
             loop {
@@ -156,27 +208,8 @@ impl Scene {
 
     /// Starts the one agent of this scene.
     pub(crate) fn agent(&mut self, taker: Taker) -> Agent {
-        let signer = LocalSigner::new(self.key.take().expect("one agent a scene"));
-        let url = self.relay.url();
-        let setup = Setup {
-            config: Config {
-                seed: 1,
-                me: signer.public_key(),
-                relay: relay::Config::new(&url),
-                publish: publish::Config::default(),
-                consumer: taker.consumer,
-            },
-            url: RelayUrl::parse(&url).expect("the relay's own URL"),
-            tls: Tls::new(Roots::Bundled, None).expect("the bundled roots"),
-            signer: Arc::new(signer),
-            attestation: None,
-            workers: taker.workers,
-            keeper: None,
-            record: None,
-            report: Box::new(|_| {}),
-        };
-        let (handle, events) = connect::<Tokio>(setup).expect("the settings work");
-        Agent { handle, events }
+        let key = self.key.take().expect("one agent a scene");
+        Agent::start(&self.relay, key, taker, |_| {})
     }
 
     pub(crate) async fn mention(&mut self, words: &str, tags: Vec<Vec<String>>) -> Event {
@@ -246,6 +279,6 @@ async fn listen(client: &mut Client, channel: &str, agent: &str) {
         .expect("the relay listens");
 }
 
-async fn within<T>(work: impl Future<Output = T>) -> T {
+pub(crate) async fn within<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(GUARD, work).await.expect("it happens")
 }

@@ -168,6 +168,30 @@ fn a_record_ahead_of_the_relays_time_is_told_and_not_trusted() {
 }
 
 #[test]
+fn what_was_answered_is_known_even_where_records_are_ahead_of_the_relays_time() {
+    let workers = Consumer::Workers(Box::new(schedule::Config::new(1)));
+    let ahead = Record {
+        sub: HERE,
+        settled: START.after(100 * SECOND),
+        done: Vec::new(),
+        started: Vec::new(),
+    };
+    let config = Config {
+        records: Some(vec![ahead]),
+        ..given(&[1])
+    };
+    let mut bench = Bench::new(config, &workers);
+    bench.has_query = true;
+    bench.store(1, 1, START.before(DRIFT / 2));
+    bench.store_answer(20, 1, START.before(DRIFT + DRIFT / 2));
+    let owed = bench.store(2, 1, START);
+
+    bench.connect();
+
+    bench.expect_delivered([owed]);
+}
+
+#[test]
 fn an_event_that_was_begun_and_not_ended_says_in_how_many_lives() {
     let mut bench = first_life(&[1], &SLOTS);
     let event = bench.publish(1, 1, START);

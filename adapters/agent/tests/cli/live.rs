@@ -3,94 +3,21 @@
 use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt as _;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use buzz_dev_relay::client::{Client, Frame, tag, unix_now};
+use buzz_dev_relay::client::{Client, tag, unix_now};
 use buzz_dev_relay::keys::Keys;
 use buzz_dev_relay::rules::Settings;
-use buzz_dev_relay::rules::channels::{ChannelKind, Role, Visibility};
 use buzz_dev_relay::{DevRelay, Options};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use crate::room::{CHANNEL, Room, blocking, is_joined, is_live, next_event, run};
 use crate::support::{
     PATIENCE, PROGRAM, Running, agent, assert_ends, assert_hides, end_of, stderr, stdout,
 };
-
-const CHANNEL: &str = "0c6d1f3a-52b7-4e19-9a84-7f2be0c1d501";
-
-struct Room {
-    relay: DevRelay,
-    owner: Keys,
-    agent: Keys,
-}
-
-impl Room {
-    /// A relay with a channel, its owner and the agent.
-    async fn open(settings: Settings) -> Self {
-        let options = Options {
-            settings,
-            ..Options::default()
-        };
-        let relay = DevRelay::start(options).await.unwrap();
-        let (owner, agent) = (Keys::generate(), Keys::generate());
-        let kind = ChannelKind::Stream;
-        relay
-            .create_channel(CHANNEL, "room", Visibility::Private, kind, owner.public())
-            .unwrap();
-        relay
-            .add_member(CHANNEL, agent.public(), Role::Bot, owner.public())
-            .unwrap();
-        Self {
-            relay,
-            owner,
-            agent,
-        }
-    }
-
-    fn run(&self, args: &[&str], worker: &[&str]) -> Command {
-        run(
-            &self.relay.url(),
-            &self.agent,
-            self.owner.public(),
-            args,
-            worker,
-        )
-    }
-}
-
-fn run(url: &str, keys: &Keys, owner: &str, args: &[&str], worker: &[&str]) -> Command {
-    let base = [
-        "run",
-        "--json",
-        "--no-state",
-        "--relay",
-        url,
-        "--owner",
-        owner,
-    ];
-    let args = base.iter().chain(args).copied();
-    let args: Vec<_> = args.chain(["--"]).chain(worker.iter().copied()).collect();
-    let mut command = agent(&args);
-    command.env("BUZZ_PRIVATE_KEY", keys.secret_hex());
-    command
-}
-
-/// From here on what is said in the channel is owed an answer.
-fn is_joined(fact: &Value) -> bool {
-    fact["Joined"]["channel"] == CHANNEL
-}
-
-fn is_live(fact: &Value) -> bool {
-    fact["Link"].get("Live").is_some()
-}
-
-/// Runs in a thread, since it waits for a process while the relay must go on.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    tokio::task::spawn_blocking(work).await.unwrap()
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_mention_is_answered_in_its_thread_and_the_trace_replays() {
@@ -377,12 +304,4 @@ fn is_running(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit(')').next().unwrap_or_default().trim();
     !state.is_empty() && !state.starts_with('Z')
-}
-
-async fn next_event(client: &mut Client) -> buzz_dev_relay::rules::event::Event {
-    loop {
-        if let Frame::Event { event, .. } = client.next().await.unwrap() {
-            return *event;
-        }
-    }
 }

@@ -5,7 +5,9 @@
 mod demo;
 mod keygen;
 mod live;
+mod lives;
 mod replay;
+mod room;
 mod settings;
 mod sim;
 mod state;

@@ -190,6 +190,16 @@ impl Rules {
         }
     }
 
+    /// Sends a ping, besides those of the heartbeat, to everybody whom `wanted` picks by key.
+    pub fn ping(&mut self, wanted: &dyn Fn(Option<&str>) -> bool) {
+        for (id, session) in &mut self.sessions {
+            if wanted(session.key()) {
+                session.queue.push_control(Outgoing::Ping);
+                self.touched.insert(*id);
+            }
+        }
+    }
+
     /// Ends subscriptions with this CLOSED text: those whose id starts with `prefix`.
     pub fn close_subscriptions(
         &mut self,

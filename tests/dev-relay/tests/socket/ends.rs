@@ -49,6 +49,25 @@ async fn pings_repeat_and_their_answers_are_seen() {
 }
 
 #[tokio::test]
+async fn a_ping_can_be_sent_to_one_key_besides_those_of_the_heartbeat() {
+    let relay = relay().await;
+    let (asked, spared) = (Keys::generate(), Keys::generate());
+    let mut one = client(&relay, &asked).await;
+    let _other = client(&relay, &spared).await;
+    let answered = relay.stats().pongs;
+
+    relay.faults().ping(&Target::Key(asked.public().to_owned()));
+
+    let message = guard(one.next_message())
+        .await
+        .expect("the connection holds");
+    assert!(matches!(message, Message::Ping(_)), "{message:?}");
+    assert_silent(&mut one).await;
+    assert_eq!(relay.stats_of(asked.public()).pongs, 1);
+    assert_eq!(relay.stats().pongs, answered + 1);
+}
+
+#[tokio::test]
 async fn a_connection_whose_pongs_do_not_arrive_is_closed_without_status() {
     let relay = relay_with(Settings {
         ping_every: Duration::from_millis(100),

@@ -3,19 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::relay::{given, with_consumer};
+use crate::script::Script;
+use crate::toy::{self, ME, START, Toy, channel};
 use buzz_proto::config::Consumer;
 use buzz_proto::ids::{EventId, Ticket};
 use buzz_proto::note::Note;
 use buzz_proto::relay::{Action, Command, Config, Disposal, HttpAnswer, Input, Record, Relay, Sub};
 use buzz_proto::time::{MonoTime, UnixTime};
 use buzz_proto::wire::{Event, Filter};
-use buzz_sim::relay::{given, with_consumer};
-use buzz_sim::script::Script;
-use buzz_sim::toy::{self, ME, START, Toy, channel};
 
 /// How a request for stored events is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub enum Answer {
     /// With all that is stored, and the end.
     Whole,
     /// With nothing, and the end: a database that failed.
@@ -28,58 +28,75 @@ pub(crate) enum Answer {
 
 /// A request for stored events.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
-    pub(crate) at: MonoTime,
-    pub(crate) name: String,
-    pub(crate) filter: Filter,
+pub struct Request {
+    /// When it was sent.
+    pub at: MonoTime,
+    /// The name of its subscription on the wire, or `/query`.
+    pub name: String,
+    /// What it asks for.
+    pub filter: Filter,
 }
 
 impl Request {
-    pub(crate) fn is_page(&self) -> bool {
+    /// Whether it reads history, beside the live subscriptions.
+    #[must_use]
+    pub fn is_page(&self) -> bool {
         self.name.starts_with("page-") || self.name == "/query"
     }
 
-    pub(crate) fn channel(&self) -> u8 {
+    /// The channel, told apart by a byte; zero without one.
+    #[must_use]
+    pub fn channel(&self) -> u8 {
         self.filter.channel.map_or(0, |channel| channel.0[0])
     }
 }
 
-pub(crate) struct Bench {
-    pub(crate) script: Script<Relay>,
+/// A relay part, a relay that stores events, a consumer, and a place where records are kept.
+pub struct Bench {
+    /// The part, and what went in and came out.
+    pub script: Script<Relay>,
     stored: BTreeMap<EventId, Toy>,
     /// Names of the live requests on this connection, newest of each channel.
     live: BTreeMap<u8, String>,
-    pub(crate) delivered: Vec<EventId>,
+    /// What the consumer was given, in order.
+    pub delivered: Vec<EventId>,
     /// In how many lives the events were begun, as they were delivered.
-    pub(crate) lives: Vec<u32>,
-    pub(crate) persists: Vec<MonoTime>,
-    pub(crate) requests: Vec<Request>,
-    pub(crate) records: BTreeMap<Sub, Record>,
-    /// For requests of pages and of live subscriptions.
-    pub(crate) page: Answer,
-    pub(crate) history: Answer,
+    pub lives: Vec<u32>,
+    /// When records were to be kept.
+    pub persists: Vec<MonoTime>,
+    /// What was asked for, less the pages that were [looked at](Self::pages).
+    pub requests: Vec<Request>,
+    /// The records that were kept.
+    pub records: BTreeMap<Sub, Record>,
+    /// For requests of pages.
+    pub page: Answer,
+    /// For requests of live subscriptions.
+    pub history: Answer,
     /// `/query` is there.
-    pub(crate) has_query: bool,
+    pub has_query: bool,
     /// Events that must not come.
-    pub(crate) forbidden: BTreeSet<EventId>,
+    pub forbidden: BTreeSet<EventId>,
     disposed: BTreeSet<EventId>,
     /// Records are kept when this is set.
-    pub(crate) keeps: bool,
+    pub keeps: bool,
     /// Requests for pages do not leave.
-    pub(crate) writes_fail: bool,
+    pub writes_fail: bool,
     notes: Vec<Note>,
     taken: u64,
 }
 
 impl Bench {
     /// A live connection with these channels, and an external consumer with so many slots.
-    pub(crate) fn live(channels: &[u8], slots: u32) -> Self {
+    #[must_use]
+    pub fn live(channels: &[u8], slots: u32) -> Self {
         let mut bench = Self::new(given(channels), &Consumer::External { slots });
         bench.connect();
         bench
     }
 
-    pub(crate) fn new(config: Config, consumer: &Consumer) -> Self {
+    /// A part that has not dialed.
+    #[must_use]
+    pub fn new(config: Config, consumer: &Consumer) -> Self {
         Self {
             script: with_consumer(config, consumer),
             stored: BTreeMap::new(),
@@ -102,7 +119,8 @@ impl Bench {
     }
 
     /// The process is killed and begins anew with the records that were kept. The clock goes on.
-    pub(crate) fn restart(self, channels: &[u8], consumer: &Consumer) -> Self {
+    #[must_use]
+    pub fn restart(self, channels: &[u8], consumer: &Consumer) -> Self {
         let records = Some(self.records.values().cloned().collect());
         let config = Config {
             records,
@@ -118,14 +136,14 @@ impl Bench {
     }
 
     /// Opens the next socket, authenticates and has all live subscriptions answered.
-    pub(crate) fn connect(&mut self) {
+    pub fn connect(&mut self) {
         self.live.clear();
         self.script.live_with_auth();
         self.settle();
     }
 
     /// The next socket opens, as the ladder lets it.
-    pub(crate) fn reopen(&mut self) {
+    pub fn reopen(&mut self) {
         for _ in 0..70 {
             self.script.run_for(Duration::from_secs(1));
             let is_dial = |(_, order): &(MonoTime, Action)| matches!(order, Action::Connect { .. });
@@ -142,14 +160,14 @@ impl Bench {
     }
 
     /// The socket ends, and a second later the next one is there.
-    pub(crate) fn reconnect(&mut self) {
+    pub fn reconnect(&mut self) {
         self.disconnect();
         self.script.run_for(Duration::from_secs(1));
         self.reopen();
     }
 
     /// An answer of this agent to an event is stored.
-    pub(crate) fn store_answer(&mut self, n: u64, to: u64, dated: UnixTime) {
+    pub fn store_answer(&mut self, n: u64, to: u64, dated: UnixTime) {
         let answer =
             Toy::new(n)
                 .author(ME)
@@ -159,20 +177,21 @@ impl Bench {
     }
 
     /// Work on an event begins.
-    pub(crate) fn start(&mut self, event: EventId, target: EventId) {
+    pub fn start(&mut self, event: EventId, target: EventId) {
         let events = vec![event];
         self.script.input(Input::Started { events, target });
         self.settle();
     }
 
-    pub(crate) fn disconnect(&mut self) {
+    /// The socket ends.
+    pub fn disconnect(&mut self) {
         self.live.clear();
         self.script.closed(None);
         self.settle();
     }
 
     /// Carries out orders until there are none.
-    pub(crate) fn settle(&mut self) {
+    pub fn settle(&mut self) {
         loop {
             let orders = self.script.timed_orders();
             self.notes.extend(self.script.notes());
@@ -344,7 +363,7 @@ impl Bench {
     }
 
     /// An event is stored, and the live subscription brings it if there is one.
-    pub(crate) fn publish(&mut self, n: u64, place: u8, dated: UnixTime) -> EventId {
+    pub fn publish(&mut self, n: u64, place: u8, dated: UnixTime) -> EventId {
         let event = Toy::mention(n, channel(place)).dated(dated);
         self.stored.insert(toy::id(n), event.clone());
         if let Some(name) = self.live.get(&place) {
@@ -355,22 +374,28 @@ impl Bench {
     }
 
     /// An event is stored, and nothing brings it.
-    pub(crate) fn store(&mut self, n: u64, place: u8, dated: UnixTime) -> EventId {
+    pub fn store(&mut self, n: u64, place: u8, dated: UnixTime) -> EventId {
         self.stored
             .insert(toy::id(n), Toy::mention(n, channel(place)).dated(dated));
         toy::id(n)
     }
 
-    pub(crate) fn date_of(&self, n: u64) -> UnixTime {
+    /// The date of a stored event.
+    ///
+    /// # Panics
+    /// When it is not stored.
+    #[must_use]
+    pub fn date_of(&self, n: u64) -> UnixTime {
         self.stored[&toy::id(n)].event().created_at()
     }
 
-    pub(crate) fn delete(&mut self, n: u64) {
+    /// A stored event is gone.
+    pub fn delete(&mut self, n: u64) {
         self.stored.remove(&toy::id(n));
     }
 
     /// The consumer takes so many more events.
-    pub(crate) fn take(&mut self, count: u64) {
+    pub fn take(&mut self, count: u64) {
         let taken = self.taken + count;
         self.taken = taken.min(self.delivered.len() as u64);
         self.script.input(Input::Capacity { taken: self.taken });
@@ -378,14 +403,15 @@ impl Bench {
     }
 
     /// The consumer takes all that there is, one by one, until there is no more.
-    pub(crate) fn take_all(&mut self) {
+    pub fn take_all(&mut self) {
         while self.taken < self.delivered.len() as u64 {
             self.take(1);
         }
     }
 
     /// What was delivered and has no outcome.
-    pub(crate) fn undisposed(&self) -> Vec<EventId> {
+    #[must_use]
+    pub fn undisposed(&self) -> Vec<EventId> {
         let delivered = self.delivered.iter();
         delivered
             .filter(|event| !self.disposed.contains(event))
@@ -393,14 +419,15 @@ impl Bench {
             .collect()
     }
 
-    pub(crate) fn dispose(&mut self, event: EventId, how: Disposal) {
+    /// The consumer says what became of an event.
+    pub fn dispose(&mut self, event: EventId, how: Disposal) {
         self.disposed.insert(event);
         self.script.input(Input::Disposed { event, how });
         self.settle();
     }
 
     /// Lets time pass, with the peer's pings and our wall clock.
-    pub(crate) fn run_for(&mut self, span: Duration) {
+    pub fn run_for(&mut self, span: Duration) {
         let end = self.script.now().after(span);
         while self.script.now() < end {
             let conn = self.script.conn();
@@ -415,29 +442,38 @@ impl Bench {
     }
 
     /// The relay's time.
-    pub(crate) fn present(&self) -> UnixTime {
+    #[must_use]
+    pub fn present(&self) -> UnixTime {
         START.after(self.script.now().saturating_since(MonoTime::ZERO))
     }
 
-    pub(crate) fn subscribe(&mut self, place: u8) {
+    /// The application asks for a channel.
+    pub fn subscribe(&mut self, place: u8) {
         self.script.subscribe(channel(place));
         self.settle();
     }
 
     /// The wire name of the live subscription to a channel.
-    pub(crate) fn live_name(&self, place: u8) -> String {
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn live_name(&self, place: u8) -> String {
         self.live.get(&place).expect("a live subscription").clone()
     }
 
     /// The live subscription brings an event that is not stored.
-    pub(crate) fn bring(&mut self, place: u8, event: &Toy) {
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn bring(&mut self, place: u8, event: &Toy) {
         let name = self.live.get(&place).expect("a live subscription");
         self.script.frame(toy::event_frame(name, event));
         self.settle();
     }
 
     /// The machine ends.
-    pub(crate) fn shut_down(&mut self) {
+    pub fn shut_down(&mut self) {
         let grace = Duration::from_secs(5);
         self.script.command(Command::Shutdown { grace });
         self.settle();
@@ -446,14 +482,15 @@ impl Bench {
         self.settle();
     }
 
-    pub(crate) fn unsubscribe(&mut self, place: u8) {
+    /// The application lets a channel go.
+    pub fn unsubscribe(&mut self, place: u8) {
         let channel = channel(place);
         self.script.command(Command::Unsubscribe { channel });
         self.settle();
     }
 
     /// Requests for pages since the last look.
-    pub(crate) fn pages(&mut self) -> Vec<Request> {
+    pub fn pages(&mut self) -> Vec<Request> {
         let (pages, rest) = std::mem::take(&mut self.requests)
             .into_iter()
             .partition(Request::is_page);
@@ -462,18 +499,22 @@ impl Bench {
     }
 
     /// The notes since the last look that tell of gaps.
-    pub(crate) fn gaps(&mut self) -> Vec<Note> {
+    pub fn gaps(&mut self) -> Vec<Note> {
         let notes = std::mem::take(&mut self.notes);
         let is_gap = |note: &Note| matches!(note, Note::Gap { .. });
         notes.into_iter().filter(is_gap).collect()
     }
 
-    pub(crate) fn notes(&mut self) -> Vec<Note> {
+    /// The notes since the last look.
+    pub fn notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
     }
 
     /// Demands that exactly these events were delivered, each once.
-    pub(crate) fn expect_delivered(&self, expected: impl IntoIterator<Item = EventId>) {
+    ///
+    /// # Panics
+    /// When they were not.
+    pub fn expect_delivered(&self, expected: impl IntoIterator<Item = EventId>) {
         let expected: BTreeSet<_> = expected.into_iter().collect();
         let found: BTreeSet<_> = self.delivered.iter().copied().collect();
         let missing: Vec<_> = expected.difference(&found).collect();

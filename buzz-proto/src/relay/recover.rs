@@ -109,6 +109,15 @@ impl Recovery {
             .filter(|attempt| attempt.number == number)
     }
 
+    /// An attempt that cannot ask yet is none: by the time that it could, there may be less room,
+    /// or nothing left to ask for.
+    fn withdraw(&mut self) {
+        let is_unasked = |attempt: &mut Attempt| {
+            attempt.pages == 0 && matches!(attempt.phase, AttemptPhase::Asking(_))
+        };
+        self.attempt.take_if(is_unasked);
+    }
+
     /// An event of a page has its verdict, and what became of it.
     pub(super) fn handed(&mut self, source: Source, found_room: bool) {
         if let Some(attempt) = self.in_attempt(source) {
@@ -147,7 +156,11 @@ impl Relay {
             };
             self.begin_attempt(sub, plan);
         }
-        moved | self.ask_page(conn, now, quotas, out)
+        let asked = self.ask_page(conn, now, quotas, out);
+        if !asked {
+            self.recovery.withdraw();
+        }
+        moved | asked
     }
 
     /// Has what pages brought verified, as there is room.
@@ -263,9 +276,6 @@ impl Relay {
     fn begin_attempt(&mut self, sub: Sub, plan: Plan) {
         self.recovery.attempts = self.recovery.attempts.saturating_add(1);
         let number = self.recovery.attempts;
-        if let Some(row) = self.subs.get_mut(sub) {
-            row.loss.attempted = number;
-        }
         self.recovery.attempt = Some(Attempt {
             sub,
             number,
@@ -303,6 +313,9 @@ impl Relay {
             let page = alloc::boxed::Box::new(Page::new(via, filter));
             attempt.pages = attempt.pages.saturating_add(1);
             attempt.phase = AttemptPhase::Reading(page, plan);
+            if let Some(row) = self.subs.get_mut(sub) {
+                row.loss.attempted = attempt.number;
+            }
         }
         true
     }

@@ -2,11 +2,13 @@
 //! facts drawn from bytes.
 //!
 //! Nothing here reads a clock or opens a socket. A [`Script`](script::Script) feeds one part by
-//! hand and checks the contract of every call; [`toy`] makes the events and frames of a peer;
-//! [`machine`] holds ordinary settings of the whole; [`chaos`] turns bytes into facts, for properties and fuzzing.
-//! A [`World`](world::World) puts the whole machine against a relay with real rules, and a
-//! [`scenario`] is a story in such a world that ends in figures.
+//! hand and checks the contract of every call; a [`Bench`](bench::Bench) carries out what the relay
+//! part orders, beside a relay that stores events; [`toy`] makes the events and frames of a peer;
+//! [`machine`] holds ordinary settings of the whole; [`chaos`] turns bytes into facts, for
+//! properties and fuzzing. A [`World`](world::World) puts the whole machine against a relay with
+//! real rules, and a [`scenario`] is a story in such a world that ends in figures.
 
+pub mod bench;
 pub mod chaos;
 pub mod machine;
 pub mod part;

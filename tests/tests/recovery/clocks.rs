@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use buzz_sim::toy::{self, START};
 
-use crate::bench::Bench;
+use buzz_sim::bench::Bench;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);

@@ -1,7 +1,6 @@
 //! Recovery: what found no room, or was missed, is read again; how much that costs; and what is
 //! said of what cannot be read.
 
-mod bench;
 mod clocks;
 mod failures;
 mod outages;

@@ -6,7 +6,7 @@ use buzz_proto::note::{GapWhy, Note};
 use buzz_proto::relay::Sub;
 use buzz_sim::toy::{self, START, channel};
 
-use crate::bench::{Answer, Bench};
+use buzz_sim::bench::{Answer, Bench};
 
 const SECOND: Duration = Duration::from_secs(1);
 

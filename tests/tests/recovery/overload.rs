@@ -10,7 +10,7 @@ use buzz_proto::wire::Filter;
 use buzz_sim::relay::given;
 use buzz_sim::toy::{self, ME, START, Toy, channel};
 
-use crate::bench::Bench;
+use buzz_sim::bench::Bench;
 
 const SECOND: Duration = Duration::from_secs(1);
 

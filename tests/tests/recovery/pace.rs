@@ -6,7 +6,7 @@ use buzz_proto::note::Note;
 use buzz_proto::time::MonoTime;
 use buzz_sim::toy::{self, START};
 
-use crate::bench::{Answer, Bench};
+use buzz_sim::bench::{Answer, Bench};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -176,10 +176,10 @@ fn no_slot_is_kept_from_what_comes_live() {
     bench.expect_delivered((0..4).chain(10..14).map(toy::id));
 }
 
-fn channels(requests: &[crate::bench::Request]) -> Vec<u8> {
+fn channels(requests: &[buzz_sim::bench::Request]) -> Vec<u8> {
     requests
         .iter()
-        .map(crate::bench::Request::channel)
+        .map(buzz_sim::bench::Request::channel)
         .collect()
 }
 

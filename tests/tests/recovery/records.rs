@@ -11,7 +11,7 @@ use buzz_proto::schedule;
 use buzz_sim::relay::given;
 use buzz_sim::toy::{START, channel};
 
-use crate::bench::{Answer, Bench};
+use buzz_sim::bench::{Answer, Bench};
 
 const SECOND: Duration = Duration::from_secs(1);
 const DRIFT: Duration = Duration::from_secs(1080);

@@ -3,19 +3,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::relay::{given, with_consumer};
+use crate::script::Script;
+use crate::toy::{self, ME, START, Toy, channel};
+
+mod answers;
+mod attended;
+
+pub use attended::Dial;
 use buzz_proto::config::Consumer;
-use buzz_proto::ids::{ConnId, EventId, Ticket};
+use buzz_proto::ids::{ConnId, EventId};
 use buzz_proto::note::Note;
-use buzz_proto::relay::{Action, Command, Config, Disposal, HttpAnswer, Input, Record, Relay, Sub};
+use buzz_proto::relay::{Action, Command, Config, Disposal, Input, Record, Relay, Sub};
 use buzz_proto::time::{MonoTime, UnixTime};
-use buzz_proto::wire::{Event, Filter};
-use buzz_sim::relay::{given, with_consumer};
-use buzz_sim::script::Script;
-use buzz_sim::toy::{self, ME, START, Toy, channel};
+use buzz_proto::wire::Filter;
 
 /// How a request for stored events is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub enum Answer {
     /// With all that is stored, and the end.
     Whole,
     /// With nothing, and the end: a database that failed.
@@ -28,59 +33,87 @@ pub(crate) enum Answer {
 
 /// A request for stored events.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
-    pub(crate) at: MonoTime,
-    pub(crate) name: String,
-    pub(crate) filter: Filter,
+pub struct Request {
+    /// When it was sent.
+    pub at: MonoTime,
+    /// The name of its subscription on the wire, or `/query`.
+    pub name: String,
+    /// What it asks for.
+    pub filter: Filter,
+    /// The socket that was dialed last.
+    pub conn: ConnId,
+    /// How many delivered events the consumer had not taken.
+    pub held: u64,
 }
 
 impl Request {
-    pub(crate) fn is_page(&self) -> bool {
+    /// Whether it reads history, beside the live subscriptions.
+    #[must_use]
+    pub fn is_page(&self) -> bool {
         self.name.starts_with("page-") || self.name == "/query"
     }
 
-    pub(crate) fn channel(&self) -> u8 {
+    /// The channel, told apart by a byte; zero without one.
+    #[must_use]
+    pub fn channel(&self) -> u8 {
         self.filter.channel.map_or(0, |channel| channel.0[0])
     }
 }
 
-pub(crate) struct Bench {
-    pub(crate) script: Script<Relay>,
+/// A relay part, a relay that stores events, a consumer, and a place where records are kept.
+pub struct Bench {
+    /// The part, and what went in and came out.
+    pub script: Script<Relay>,
     stored: BTreeMap<EventId, Toy>,
     /// Names of the live requests on this connection, newest of each channel.
     live: BTreeMap<u8, String>,
-    pub(crate) delivered: Vec<EventId>,
+    /// What the consumer was given, in order.
+    pub delivered: Vec<EventId>,
     /// In how many lives the events were begun, as they were delivered.
-    pub(crate) lives: Vec<u32>,
-    pub(crate) persists: Vec<MonoTime>,
-    pub(crate) requests: Vec<Request>,
-    pub(crate) records: BTreeMap<Sub, Record>,
-    /// For requests of pages and of live subscriptions.
-    pub(crate) page: Answer,
-    pub(crate) history: Answer,
+    pub lives: Vec<u32>,
+    /// When records were to be kept.
+    pub persists: Vec<MonoTime>,
+    /// What was asked for, less the pages that were [looked at](Self::pages).
+    pub requests: Vec<Request>,
+    /// The records that were kept.
+    pub records: BTreeMap<Sub, Record>,
+    /// For requests of pages.
+    pub page: Answer,
+    /// For requests of live subscriptions.
+    pub history: Answer,
     /// `/query` is there.
-    pub(crate) has_query: bool,
+    pub has_query: bool,
     /// Events that must not come.
-    pub(crate) forbidden: BTreeSet<EventId>,
+    pub forbidden: BTreeSet<EventId>,
     disposed: BTreeSet<EventId>,
     /// Records are kept when this is set.
-    pub(crate) keeps: bool,
+    pub keeps: bool,
     /// Requests for pages do not leave.
-    pub(crate) writes_fail: bool,
+    pub writes_fail: bool,
+    /// No frame leaves, and nobody says so.
+    pub writes_stall: bool,
+    /// What becomes of dials.
+    pub dial: Dial,
+    /// For requests of the live subscriptions of single channels.
+    pub history_of: BTreeMap<u8, Answer>,
+    /// The peer takes what it is sent and never says a word.
+    pub is_silent: bool,
     notes: Vec<Note>,
     taken: u64,
-    conn: ConnId,
 }
 
 impl Bench {
     /// A live connection with these channels, and an external consumer with so many slots.
-    pub(crate) fn live(channels: &[u8], slots: u32) -> Self {
+    #[must_use]
+    pub fn live(channels: &[u8], slots: u32) -> Self {
         let mut bench = Self::new(given(channels), &Consumer::External { slots });
         bench.connect();
         bench
     }
 
-    pub(crate) fn new(config: Config, consumer: &Consumer) -> Self {
+    /// A part that has not dialed.
+    #[must_use]
+    pub fn new(config: Config, consumer: &Consumer) -> Self {
         Self {
             script: with_consumer(config, consumer),
             stored: BTreeMap::new(),
@@ -97,14 +130,18 @@ impl Bench {
             disposed: BTreeSet::new(),
             keeps: true,
             writes_fail: false,
+            writes_stall: false,
+            dial: Dial::ByHand,
+            history_of: BTreeMap::new(),
+            is_silent: false,
             notes: Vec::new(),
             taken: 0,
-            conn: ConnId(0),
         }
     }
 
     /// The process is killed and begins anew with the records that were kept. The clock goes on.
-    pub(crate) fn restart(self, channels: &[u8], consumer: &Consumer) -> Self {
+    #[must_use]
+    pub fn restart(self, channels: &[u8], consumer: &Consumer) -> Self {
         let records = Some(self.records.values().cloned().collect());
         let config = Config {
             records,
@@ -120,15 +157,14 @@ impl Bench {
     }
 
     /// Opens the next socket, authenticates and has all live subscriptions answered.
-    pub(crate) fn connect(&mut self) {
+    pub fn connect(&mut self) {
         self.live.clear();
         self.script.live_with_auth();
-        self.conn = self.script.conn();
         self.settle();
     }
 
     /// The next socket opens, as the ladder lets it.
-    pub(crate) fn reopen(&mut self) {
+    pub fn reopen(&mut self) {
         for _ in 0..70 {
             self.script.run_for(Duration::from_secs(1));
             let is_dial = |(_, order): &(MonoTime, Action)| matches!(order, Action::Connect { .. });
@@ -145,14 +181,14 @@ impl Bench {
     }
 
     /// The socket ends, and a second later the next one is there.
-    pub(crate) fn reconnect(&mut self) {
+    pub fn reconnect(&mut self) {
         self.disconnect();
         self.script.run_for(Duration::from_secs(1));
         self.reopen();
     }
 
     /// An answer of this agent to an event is stored.
-    pub(crate) fn store_answer(&mut self, n: u64, to: u64, dated: UnixTime) {
+    pub fn store_answer(&mut self, n: u64, to: u64, dated: UnixTime) {
         let answer =
             Toy::new(n)
                 .author(ME)
@@ -162,20 +198,21 @@ impl Bench {
     }
 
     /// Work on an event begins.
-    pub(crate) fn start(&mut self, event: EventId, target: EventId) {
+    pub fn start(&mut self, event: EventId, target: EventId) {
         let events = vec![event];
         self.script.input(Input::Started { events, target });
         self.settle();
     }
 
-    pub(crate) fn disconnect(&mut self) {
+    /// The socket ends.
+    pub fn disconnect(&mut self) {
         self.live.clear();
         self.script.closed(None);
         self.settle();
     }
 
     /// Carries out orders until there are none.
-    pub(crate) fn settle(&mut self) {
+    pub fn settle(&mut self) {
         loop {
             let orders = self.script.timed_orders();
             self.notes.extend(self.script.notes());
@@ -195,7 +232,7 @@ impl Bench {
     }
 
     fn carry_out(&mut self, at: MonoTime, order: Action, facts: &mut Vec<Input>) {
-        let conn = self.conn;
+        let conn = self.script.conn();
         match order {
             Action::Verify { ticket, .. } => facts.push(Input::Verified {
                 ticket,
@@ -220,9 +257,16 @@ impl Bench {
                     facts.push(Input::WriteFailed { write, sent });
                     return;
                 }
+                if self.writes_stall {
+                    return;
+                }
                 facts.push(Input::Written { write });
                 self.answer(at, &text, facts);
             }
+            Action::Connect { conn, .. } => self.dialed(conn, facts),
+            Action::SignAuth { ticket, .. } => self.sign(ticket, facts),
+            Action::Inform { ticket } => self.inform(ticket, facts),
+            Action::Ping { conn } => self.pinged(conn, facts),
             Action::Query { ticket, body } => {
                 let filters: Vec<Filter> = serde_json::from_slice(&body).expect("filters");
                 facts.push(self.answer_query(at, ticket, &filters));
@@ -245,12 +289,8 @@ impl Bench {
                     facts.push(Input::PersistFailed { ticket });
                 }
             }
-            Action::Connect { .. }
-            | Action::Close { .. }
+            Action::Close { .. }
             | Action::Send { .. }
-            | Action::Ping { .. }
-            | Action::SignAuth { .. }
-            | Action::Inform { .. }
             | Action::Abort { .. }
             | Action::Report { .. }
             | Action::Channel { .. }
@@ -272,110 +312,47 @@ impl Bench {
             at,
             name: frame[1].as_str().unwrap_or_default().to_owned(),
             filter: serde_json::from_value(frame[2].clone()).expect("a filter"),
+            conn: self.script.conn(),
+            held: self.held(),
         };
         self.requests.push(request.clone());
         Some(request)
     }
 
-    fn answer(&mut self, at: MonoTime, text: &str, facts: &mut Vec<Input>) {
-        let Some(request) = self.note_request(at, text) else {
-            return;
-        };
-        let (name, filter) = (request.name.clone(), request.filter.clone());
-        let answer = if request.is_page() {
-            self.page.clone()
-        } else {
-            self.live.insert(request.channel(), name.clone());
-            self.history.clone()
-        };
-        let mut found = self.find(&filter);
-        let conn = self.conn;
-        let mut say = |text| facts.push(Input::Frame { conn, text });
-        match answer {
-            Answer::Empty => return say(toy::eose(&name)),
-            Answer::Closed(reason) => return say(toy::closed(&name, reason)),
-            Answer::Cut(count) => found.truncate(count),
-            Answer::Whole => {}
-        }
-        for event in &found {
-            say(toy::event_frame(&name, event));
-        }
-        if answer == Answer::Whole {
-            say(toy::eose(&name));
-        }
-    }
-
-    fn answer_query(&mut self, at: MonoTime, ticket: Ticket, filters: &[Filter]) -> Input {
-        let mut found = Vec::new();
-        for filter in filters {
-            self.requests.push(Request {
-                at,
-                name: "/query".to_owned(),
-                filter: filter.clone(),
-            });
-            found.extend(self.find(filter));
-        }
-        let status = if self.has_query { 200 } else { 404 };
-        let answer = HttpAnswer {
-            status,
-            retry_after: None,
-            date: None,
-            body: toy::events(&found),
-        };
-        Input::Answered { ticket, answer }
-    }
-
-    /// What is stored and matches, newest first, as a relay sends it.
-    fn find(&self, filter: &Filter) -> Vec<Toy> {
-        let mut found: Vec<(Event, &Toy)> = self
-            .stored
-            .values()
-            .map(|toy| (toy.event(), toy))
-            .filter(|(event, _)| filter.matches(event))
-            .filter(|(event, _)| match (filter.until, filter.before_id) {
-                (Some(until), Some(before)) => event.created_at() < until || event.id() > before,
-                _ => true,
-            })
-            .collect();
-        found.sort_by_key(|(event, _)| (std::cmp::Reverse(event.created_at()), event.id()));
-        let limit = filter.limit.map_or(usize::MAX, |limit| limit as usize);
-        found
-            .into_iter()
-            .take(limit)
-            .map(|(_, toy)| toy.clone())
-            .collect()
-    }
-
     /// An event is stored, and the live subscription brings it if there is one.
-    pub(crate) fn publish(&mut self, n: u64, place: u8, dated: UnixTime) -> EventId {
+    pub fn publish(&mut self, n: u64, place: u8, dated: UnixTime) -> EventId {
         let event = Toy::mention(n, channel(place)).dated(dated);
         self.stored.insert(toy::id(n), event.clone());
         if let Some(name) = self.live.get(&place) {
-            let text = toy::event_frame(name, &event);
-            let conn = self.conn;
-            self.script.input(Input::Frame { conn, text });
+            self.script.frame(toy::event_frame(name, &event));
             self.settle();
         }
         toy::id(n)
     }
 
     /// An event is stored, and nothing brings it.
-    pub(crate) fn store(&mut self, n: u64, place: u8, dated: UnixTime) -> EventId {
+    pub fn store(&mut self, n: u64, place: u8, dated: UnixTime) -> EventId {
         self.stored
             .insert(toy::id(n), Toy::mention(n, channel(place)).dated(dated));
         toy::id(n)
     }
 
-    pub(crate) fn date_of(&self, n: u64) -> UnixTime {
+    /// The date of a stored event.
+    ///
+    /// # Panics
+    /// When it is not stored.
+    #[must_use]
+    pub fn date_of(&self, n: u64) -> UnixTime {
         self.stored[&toy::id(n)].event().created_at()
     }
 
-    pub(crate) fn delete(&mut self, n: u64) {
+    /// A stored event is gone.
+    pub fn delete(&mut self, n: u64) {
         self.stored.remove(&toy::id(n));
     }
 
     /// The consumer takes so many more events.
-    pub(crate) fn take(&mut self, count: u64) {
+    pub fn take(&mut self, count: u64) {
         let taken = self.taken + count;
         self.taken = taken.min(self.delivered.len() as u64);
         self.script.input(Input::Capacity { taken: self.taken });
@@ -383,14 +360,15 @@ impl Bench {
     }
 
     /// The consumer takes all that there is, one by one, until there is no more.
-    pub(crate) fn take_all(&mut self) {
+    pub fn take_all(&mut self) {
         while self.taken < self.delivered.len() as u64 {
             self.take(1);
         }
     }
 
     /// What was delivered and has no outcome.
-    pub(crate) fn undisposed(&self) -> Vec<EventId> {
+    #[must_use]
+    pub fn undisposed(&self) -> Vec<EventId> {
         let delivered = self.delivered.iter();
         delivered
             .filter(|event| !self.disposed.contains(event))
@@ -398,19 +376,18 @@ impl Bench {
             .collect()
     }
 
-    pub(crate) fn dispose(&mut self, event: EventId, how: Disposal) {
+    /// The consumer says what became of an event.
+    pub fn dispose(&mut self, event: EventId, how: Disposal) {
         self.disposed.insert(event);
         self.script.input(Input::Disposed { event, how });
         self.settle();
     }
 
     /// Lets time pass, with the peer's pings and our wall clock.
-    pub(crate) fn run_for(&mut self, span: Duration) {
+    pub fn run_for(&mut self, span: Duration) {
         let end = self.script.now().after(span);
         while self.script.now() < end {
-            let conn = self.conn;
-            self.script.input(Input::Pinged { conn });
-            self.settle();
+            self.hear_ping();
             let ping = self.script.now().after(Duration::from_secs(20)).min(end);
             let due = self.script.part().next_deadline();
             let next = due.map_or(ping, |(at, _)| at.min(ping));
@@ -420,29 +397,38 @@ impl Bench {
     }
 
     /// The relay's time.
-    pub(crate) fn present(&self) -> UnixTime {
+    #[must_use]
+    pub fn present(&self) -> UnixTime {
         START.after(self.script.now().saturating_since(MonoTime::ZERO))
     }
 
-    pub(crate) fn subscribe(&mut self, place: u8) {
+    /// The application asks for a channel.
+    pub fn subscribe(&mut self, place: u8) {
         self.script.subscribe(channel(place));
         self.settle();
     }
 
     /// The wire name of the live subscription to a channel.
-    pub(crate) fn live_name(&self, place: u8) -> String {
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn live_name(&self, place: u8) -> String {
         self.live.get(&place).expect("a live subscription").clone()
     }
 
     /// The live subscription brings an event that is not stored.
-    pub(crate) fn bring(&mut self, place: u8, event: &Toy) {
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn bring(&mut self, place: u8, event: &Toy) {
         let name = self.live.get(&place).expect("a live subscription");
         self.script.frame(toy::event_frame(name, event));
         self.settle();
     }
 
     /// The machine ends.
-    pub(crate) fn shut_down(&mut self) {
+    pub fn shut_down(&mut self) {
         let grace = Duration::from_secs(5);
         self.script.command(Command::Shutdown { grace });
         self.settle();
@@ -451,14 +437,15 @@ impl Bench {
         self.settle();
     }
 
-    pub(crate) fn unsubscribe(&mut self, place: u8) {
+    /// The application lets a channel go.
+    pub fn unsubscribe(&mut self, place: u8) {
         let channel = channel(place);
         self.script.command(Command::Unsubscribe { channel });
         self.settle();
     }
 
     /// Requests for pages since the last look.
-    pub(crate) fn pages(&mut self) -> Vec<Request> {
+    pub fn pages(&mut self) -> Vec<Request> {
         let (pages, rest) = std::mem::take(&mut self.requests)
             .into_iter()
             .partition(Request::is_page);
@@ -467,18 +454,22 @@ impl Bench {
     }
 
     /// The notes since the last look that tell of gaps.
-    pub(crate) fn gaps(&mut self) -> Vec<Note> {
+    pub fn gaps(&mut self) -> Vec<Note> {
         let notes = std::mem::take(&mut self.notes);
         let is_gap = |note: &Note| matches!(note, Note::Gap { .. });
         notes.into_iter().filter(is_gap).collect()
     }
 
-    pub(crate) fn notes(&mut self) -> Vec<Note> {
+    /// The notes since the last look.
+    pub fn notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
     }
 
     /// Demands that exactly these events were delivered, each once.
-    pub(crate) fn expect_delivered(&self, expected: impl IntoIterator<Item = EventId>) {
+    ///
+    /// # Panics
+    /// When they were not.
+    pub fn expect_delivered(&self, expected: impl IntoIterator<Item = EventId>) {
         let expected: BTreeSet<_> = expected.into_iter().collect();
         let found: BTreeSet<_> = self.delivered.iter().copied().collect();
         let missing: Vec<_> = expected.difference(&found).collect();

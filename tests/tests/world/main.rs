@@ -1,5 +1,6 @@
 //! Scripts over a whole world in virtual time: the machine, a relay with real rules, people.
 
+mod chaos;
 mod faults;
 mod lives;
 mod outages;

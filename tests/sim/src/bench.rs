@@ -6,12 +6,17 @@ use std::time::Duration;
 use crate::relay::{given, with_consumer};
 use crate::script::Script;
 use crate::toy::{self, ME, START, Toy, channel};
+
+mod answers;
+mod attended;
+
+pub use attended::Dial;
 use buzz_proto::config::Consumer;
-use buzz_proto::ids::{EventId, Ticket};
+use buzz_proto::ids::{ConnId, EventId};
 use buzz_proto::note::Note;
-use buzz_proto::relay::{Action, Command, Config, Disposal, HttpAnswer, Input, Record, Relay, Sub};
+use buzz_proto::relay::{Action, Command, Config, Disposal, Input, Record, Relay, Sub};
 use buzz_proto::time::{MonoTime, UnixTime};
-use buzz_proto::wire::{Event, Filter};
+use buzz_proto::wire::Filter;
 
 /// How a request for stored events is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +40,10 @@ pub struct Request {
     pub name: String,
     /// What it asks for.
     pub filter: Filter,
+    /// The socket that was dialed last.
+    pub conn: ConnId,
+    /// How many delivered events the consumer had not taken.
+    pub held: u64,
 }
 
 impl Request {
@@ -81,6 +90,14 @@ pub struct Bench {
     pub keeps: bool,
     /// Requests for pages do not leave.
     pub writes_fail: bool,
+    /// No frame leaves, and nobody says so.
+    pub writes_stall: bool,
+    /// What becomes of dials.
+    pub dial: Dial,
+    /// For requests of the live subscriptions of single channels.
+    pub history_of: BTreeMap<u8, Answer>,
+    /// The peer takes what it is sent and never says a word.
+    pub is_silent: bool,
     notes: Vec<Note>,
     taken: u64,
 }
@@ -113,6 +130,10 @@ impl Bench {
             disposed: BTreeSet::new(),
             keeps: true,
             writes_fail: false,
+            writes_stall: false,
+            dial: Dial::ByHand,
+            history_of: BTreeMap::new(),
+            is_silent: false,
             notes: Vec::new(),
             taken: 0,
         }
@@ -236,9 +257,16 @@ impl Bench {
                     facts.push(Input::WriteFailed { write, sent });
                     return;
                 }
+                if self.writes_stall {
+                    return;
+                }
                 facts.push(Input::Written { write });
                 self.answer(at, &text, facts);
             }
+            Action::Connect { conn, .. } => self.dialed(conn, facts),
+            Action::SignAuth { ticket, .. } => self.sign(ticket, facts),
+            Action::Inform { ticket } => self.inform(ticket, facts),
+            Action::Ping { conn } => self.pinged(conn, facts),
             Action::Query { ticket, body } => {
                 let filters: Vec<Filter> = serde_json::from_slice(&body).expect("filters");
                 facts.push(self.answer_query(at, ticket, &filters));
@@ -261,12 +289,8 @@ impl Bench {
                     facts.push(Input::PersistFailed { ticket });
                 }
             }
-            Action::Connect { .. }
-            | Action::Close { .. }
+            Action::Close { .. }
             | Action::Send { .. }
-            | Action::Ping { .. }
-            | Action::SignAuth { .. }
-            | Action::Inform { .. }
             | Action::Abort { .. }
             | Action::Report { .. }
             | Action::Channel { .. }
@@ -288,78 +312,11 @@ impl Bench {
             at,
             name: frame[1].as_str().unwrap_or_default().to_owned(),
             filter: serde_json::from_value(frame[2].clone()).expect("a filter"),
+            conn: self.script.conn(),
+            held: self.held(),
         };
         self.requests.push(request.clone());
         Some(request)
-    }
-
-    fn answer(&mut self, at: MonoTime, text: &str, facts: &mut Vec<Input>) {
-        let Some(request) = self.note_request(at, text) else {
-            return;
-        };
-        let (name, filter) = (request.name.clone(), request.filter.clone());
-        let answer = if request.is_page() {
-            self.page.clone()
-        } else {
-            self.live.insert(request.channel(), name.clone());
-            self.history.clone()
-        };
-        let mut found = self.find(&filter);
-        let conn = self.script.conn();
-        let mut say = |text| facts.push(Input::Frame { conn, text });
-        match answer {
-            Answer::Empty => return say(toy::eose(&name)),
-            Answer::Closed(reason) => return say(toy::closed(&name, reason)),
-            Answer::Cut(count) => found.truncate(count),
-            Answer::Whole => {}
-        }
-        for event in &found {
-            say(toy::event_frame(&name, event));
-        }
-        if answer == Answer::Whole {
-            say(toy::eose(&name));
-        }
-    }
-
-    fn answer_query(&mut self, at: MonoTime, ticket: Ticket, filters: &[Filter]) -> Input {
-        let mut found = Vec::new();
-        for filter in filters {
-            self.requests.push(Request {
-                at,
-                name: "/query".to_owned(),
-                filter: filter.clone(),
-            });
-            found.extend(self.find(filter));
-        }
-        let status = if self.has_query { 200 } else { 404 };
-        let answer = HttpAnswer {
-            status,
-            retry_after: None,
-            date: None,
-            body: toy::events(&found),
-        };
-        Input::Answered { ticket, answer }
-    }
-
-    /// What is stored and matches, newest first, as a relay sends it.
-    fn find(&self, filter: &Filter) -> Vec<Toy> {
-        let mut found: Vec<(Event, &Toy)> = self
-            .stored
-            .values()
-            .map(|toy| (toy.event(), toy))
-            .filter(|(event, _)| filter.matches(event))
-            .filter(|(event, _)| match (filter.until, filter.before_id) {
-                (Some(until), Some(before)) => event.created_at() < until || event.id() > before,
-                _ => true,
-            })
-            .collect();
-        found.sort_by_key(|(event, _)| (std::cmp::Reverse(event.created_at()), event.id()));
-        let limit = filter.limit.map_or(usize::MAX, |limit| limit as usize);
-        found
-            .into_iter()
-            .take(limit)
-            .map(|(_, toy)| toy.clone())
-            .collect()
     }
 
     /// An event is stored, and the live subscription brings it if there is one.
@@ -430,9 +387,7 @@ impl Bench {
     pub fn run_for(&mut self, span: Duration) {
         let end = self.script.now().after(span);
         while self.script.now() < end {
-            let conn = self.script.conn();
-            self.script.input(Input::Pinged { conn });
-            self.settle();
+            self.hear_ping();
             let ping = self.script.now().after(Duration::from_secs(20)).min(end);
             let due = self.script.part().next_deadline();
             let next = due.map_or(ping, |(at, _)| at.min(ping));

@@ -1,0 +1,13 @@
+//! Public bug reports of agents and clients, each as the sequence of facts that shows the fault.
+//!
+//! A test bears the name of its report: owner, repository, number. Every sequence is played as
+//! reported, and again with other traffic, one more loss of the connection, and the facts of one
+//! instant in other orders. What must happen is asserted of the first, what never may of all.
+
+mod dedup;
+mod ladder;
+mod outages;
+mod player;
+mod reconnect;
+mod recovery;
+mod transcript;

@@ -61,6 +61,7 @@ fn stated_waits_are_kept(bench: &Bench) {
     let (mut requests, mut events) = (MonoTime::ZERO, MonoTime::ZERO);
     let mut open = None;
     for (at, input, actions) in bench.script.calls() {
+<<<<<<< HEAD
         match &input {
             Input::Connected { conn, .. } => open = Some(*conn),
             Input::Closed { .. } => open = None,
@@ -78,6 +79,26 @@ fn stated_waits_are_kept(bench: &Bench) {
                 }
             }
             _ => {}
+=======
+        if let Input::Connected { conn, .. } = &input {
+            open = Some(*conn);
+        } else if matches!(input, Input::Closed { .. }) {
+            open = None;
+        } else if let Input::Frame { conn, text } = &input
+            && Some(*conn) == open
+        {
+            let text = String::from_utf8_lossy(text);
+            if let Some(wait) = stated_wait(&text) {
+                let end = at.after(wait);
+                let is_refused_request = text.starts_with("[\"CLOSED\"");
+                if !is_refused_request {
+                    events = events.max(end);
+                }
+                if is_refused_request || wait <= SPAN {
+                    requests = requests.max(end);
+                }
+            }
+>>>>>>> 36d195564a534d422e71ae403266c20a0039b2c7
         }
         for action in &actions {
             let early = match frame(at, action) {

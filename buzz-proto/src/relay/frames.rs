@@ -175,10 +175,15 @@ impl Relay {
         };
         self.answered_otherwise(sub, context);
         let (most, limits) = (self.inform.limit_max(), &self.config.limits);
+        let was_first = self.subs.is_first(sub);
         if !self.subs.confirmed(sub, most, limits, context.now) {
             return;
         }
         self.ledger.touch();
+        if was_first && !self.subs.is_first(sub) {
+            // The record so far says that nothing dated before the floor is owed.
+            self.ledger.hasten();
+        }
         context.out.push(Action::Note(Note::Subscription {
             sub,
             phase: SubPhase::Live,

@@ -121,6 +121,11 @@ impl Ledger {
         self.is_touched = true;
     }
 
+    /// The next record does not wait for its period.
+    pub(super) const fn hasten(&mut self) {
+        self.next = None;
+    }
+
     /// An event is handed over. In how many earlier lives it was begun.
     pub(super) fn hand_over(
         &mut self,

@@ -266,6 +266,11 @@ impl Subs {
         is_history && row.floor.date().is_none_or(|floor| dated < floor)
     }
 
+    /// Whether the first read of a subscription has not come to its end.
+    pub(super) fn is_first(&self, sub: Sub) -> bool {
+        self.rows.get(&sub).is_some_and(|row| row.is_first)
+    }
+
     /// Whether an event that a page brought is older than what is owed.
     pub(super) fn page_precedes_floor(&self, sub: Sub, dated: UnixTime) -> bool {
         let row = self.rows.get(&sub).filter(|row| row.is_first);

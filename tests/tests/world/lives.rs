@@ -82,6 +82,21 @@ fn what_was_written_between_two_lives_is_delivered_to_the_next() {
     assert_whole(&world);
 }
 
+#[test]
+fn a_kill_right_after_the_first_read_does_not_skip_what_came_live_with_an_early_date() {
+    let mut world = world(keeping(16), 7);
+    assert!(world.run_until(MINUTE, |world| world.subscriptions() == 3));
+    world.run_for(ms(100));
+    let dated = world.wall().before(10 * MINUTE);
+    mention(&mut world, 1, Some(dated));
+    world.run_for(ms(100));
+    assert_eq!(world.waiting(), 1);
+    world.restart().expect("the records work");
+    heal(&mut world);
+
+    assert_whole(&world);
+}
+
 fn heal(world: &mut World) {
     world.set_pace(Pace::Eager);
     world.run_for(10 * MINUTE);

@@ -61,25 +61,6 @@ fn stated_waits_are_kept(bench: &Bench) {
     let (mut requests, mut events) = (MonoTime::ZERO, MonoTime::ZERO);
     let mut open = None;
     for (at, input, actions) in bench.script.calls() {
-<<<<<<< HEAD
-        match &input {
-            Input::Connected { conn, .. } => open = Some(*conn),
-            Input::Closed { .. } => open = None,
-            Input::Frame { conn, text } if Some(*conn) == open => {
-                let text = String::from_utf8_lossy(text);
-                if let Some(wait) = stated_wait(&text) {
-                    let end = at.after(wait);
-                    let is_event = !text.starts_with("[\"CLOSED\"");
-                    if is_event {
-                        events = events.max(end);
-                    }
-                    if !is_event || wait <= SPAN {
-                        requests = requests.max(end);
-                    }
-                }
-            }
-            _ => {}
-=======
         if let Input::Connected { conn, .. } = &input {
             open = Some(*conn);
         } else if matches!(input, Input::Closed { .. }) {
@@ -98,7 +79,6 @@ fn stated_waits_are_kept(bench: &Bench) {
                     requests = requests.max(end);
                 }
             }
->>>>>>> 36d195564a534d422e71ae403266c20a0039b2c7
         }
         for action in &actions {
             let early = match frame(at, action) {

@@ -22,8 +22,17 @@ use crate::world::{Pace, Person, World, channel, config};
 
 /// Channels are there.
 const CHANNELS: u16 = 4;
+/// Subscriptions may take so long.
+const START_MAX: Duration = Duration::from_secs(60);
+/// Records are kept once a second.
+const RECORDED: Duration = Duration::from_secs(3);
 /// Between two troubles.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(4));
+/// Now and then nothing happens for so long: a cursor looks back by 18 minutes, which must pass for
+/// it to move.
+const QUIET: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(2400));
+/// From a new dial until the stored events are there, more or less.
+const RETURN: (Duration, Duration) = (Duration::from_millis(500), Duration::from_millis(1200));
 /// A relay takes author dates up to fifteen minutes from its own clock.
 const SKEW_MAX: Duration = Duration::from_secs(880);
 /// After all troubles: for what is under way, before the last connection is cut.
@@ -123,7 +132,12 @@ impl Chaos {
             draws: Draws::new(Seed(self.seed).derive(2)),
             troubles: BTreeMap::new(),
         };
-        play.world.run_for(play.draws.span(PAUSE));
+        // What is dated before an agent's first start is owed only once it has read and recorded
+        // what was there.
+        let wanted = usize::from(CHANNELS);
+        play.world
+            .run_until(START_MAX, |world| world.subscriptions() > wanted);
+        play.world.run_for(RECORDED);
         for _ in 0..self.troubles {
             play.trouble()?;
             let pause = play.draws.span(PAUSE);
@@ -147,7 +161,7 @@ struct Play {
 type Trouble = fn(&mut Play) -> Result<(), ScenarioError>;
 
 /// How often each is drawn, of all weights together.
-const TROUBLES: [(u64, &str, Trouble); 14] = [
+const TROUBLES: [(u64, &str, Trouble); 16] = [
     (30, "mention", Play::mention),
     (9, "burst", Play::burst),
     (9, "pace", Play::pace),
@@ -160,6 +174,8 @@ const TROUBLES: [(u64, &str, Trouble); 14] = [
     (2, "relay restart", Play::restart_relay),
     (2, "kill", Play::kill),
     (2, "end", Play::end),
+    (3, "return and kill", Play::return_and_kill),
+    (5, "quiet", Play::quiet),
     (2, "signal", Play::signal),
     (7, "fault", Play::fault),
 ];
@@ -265,6 +281,22 @@ impl Play {
 
     fn end(&mut self) -> Result<(), ScenarioError> {
         Ok(self.world.restart_cleanly(GRACE)?)
+    }
+
+    /// The agent is killed while it reads what it missed.
+    fn return_and_kill(&mut self) -> Result<(), ScenarioError> {
+        self.world.set_online(true);
+        self.world.cut_connection();
+        self.burst()?;
+        let pause = self.draws.span(RETURN);
+        self.world.run_for(pause);
+        self.kill()
+    }
+
+    fn quiet(&mut self) -> Result<(), ScenarioError> {
+        let pause = self.draws.span(QUIET);
+        self.world.run_for(pause);
+        Ok(())
     }
 
     fn signal(&mut self) -> Result<(), ScenarioError> {

@@ -86,15 +86,17 @@ async fn an_agent_that_is_killed_again_and_again_answers_each_mention_once() {
             thread::sleep(away);
             life = scene.start("0.2", &[]);
         }
+        life.wait_for("channel", is_joined);
         life
     })
     .await;
 
-    let (mut person, said) = crowd.stop().await;
+    let (mut person, mut said) = crowd.stop().await;
+    stage.say(&mut person, "question last", &mut said).await;
     stage.until_answered(&said).await;
     let (status, words) = blocking(move || last.terminate()).await;
 
-    assert_eq!(status.code(), Some(0), "{words}");
+    assert_eq!(status.code(), Some(0), "{status}: {words}");
     assert!(said.len() > 12, "{}", said.len());
     stage.assert_answered_once(&mut person, &said).await;
 }

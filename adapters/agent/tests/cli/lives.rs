@@ -258,17 +258,13 @@ impl Stage {
 
     /// The file of the agent's state.
     fn state(&self) -> PathBuf {
-        let entries = fs::read_dir(self.folder.path()).unwrap();
-        let mut paths = entries.map(|entry| entry.unwrap().path());
-        paths
-            .find(|path| path.extension().is_some_and(|ending| ending == "json"))
-            .unwrap()
+        let mut entries = fs::read_dir(self.folder.path()).unwrap();
+        let lock = entries.next().unwrap().unwrap().path();
+        lock.with_extension("json")
     }
 
     fn has_record(&self) -> bool {
-        let entries = fs::read_dir(self.folder.path()).unwrap();
-        let mut paths = entries.map(|entry| entry.unwrap().path());
-        paths.any(|path| fs::read_to_string(path).is_ok_and(|text| text.contains(CHANNEL)))
+        fs::read_to_string(self.state()).is_ok_and(|text| text.contains(CHANNEL))
     }
 
     fn wait_until(&self, is_so: impl Fn(&Self) -> bool) {
@@ -285,6 +281,7 @@ impl Stage {
             Moment::JustStarted => {}
             Moment::CatchingUp => life.wait_for("live link", is_live),
             Moment::TurnRunning => {
+                life.look_away();
                 life.wait_for("turn", |fact| fact.get("TurnStarted").is_some());
             }
             Moment::ReplyPosted => {

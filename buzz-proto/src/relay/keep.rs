@@ -53,14 +53,22 @@ impl Relay {
         // The roster tells what the notices of membership would.
         let channels = self.subs.iter().filter(|(sub, _)| *sub != Sub::Membership);
         for (sub, row) in channels {
-            let Some(received) = row.received_owed() else {
+            // Nothing says yet that what is not owed was seen: it would be taken for owed.
+            let received = if self.pending.has_unowed(sub) {
+                row.floor.date()
+            } else {
+                row.received_owed()
+            };
+            let Some(received) = received else {
                 continue;
             };
             let in_hand = self.pending.owed(sub).chain(self.recovery.held(sub)).min();
             let received: UnixTime = in_hand.map_or(received, |oldest| received.min(oldest));
             settled.insert(sub, received);
         }
-        self.ledger.persist(&settled, &mut self.tickets, now, out)
+        let drift = self.config.limits.drift;
+        self.ledger
+            .persist(&settled, drift, &mut self.tickets, now, out)
     }
 
     /// Ends once nothing is outbound and all is kept, or the grace is over.

@@ -286,6 +286,7 @@ impl Ledger {
     pub(super) fn persist(
         &mut self,
         settled: &BTreeMap<Sub, UnixTime>,
+        drift: Duration,
         tickets: &mut Ticket,
         now: &Now,
         out: &mut Vec<Action>,
@@ -297,7 +298,7 @@ impl Ledger {
         }
         let records: Vec<_> = settled
             .iter()
-            .filter_map(|(sub, settled)| self.record(*sub, *settled))
+            .filter_map(|(sub, settled)| self.record(*sub, *settled, drift))
             .collect();
         for record in &records {
             self.forgotten.remove(&record.sub);
@@ -349,8 +350,9 @@ impl Ledger {
         self.books.get(&sub).map_or(0, |book| book.version)
     }
 
-    /// The record of a subscription, if it is not the one that was kept last.
-    fn record(&mut self, sub: Sub, received: UnixTime) -> Option<Record> {
+    /// The record of a subscription, if it is not the one that was kept last. A later one may begin
+    /// further back by `drift`, when the first read has ended.
+    fn record(&mut self, sub: Sub, received: UnixTime, drift: Duration) -> Option<Record> {
         let book = self.books.entry(sub).or_default();
         let oldest = book.by_date.first().map(|(dated, _)| *dated);
         let settled = oldest.map_or(received, |oldest| oldest.min(received));
@@ -358,7 +360,7 @@ impl Ledger {
             return None;
         }
         let start = Done {
-            dated: settled,
+            dated: settled.before(drift),
             event: EventId([0; 32]),
         };
         let kept = book.done.split_off(&start);

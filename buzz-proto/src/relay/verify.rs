@@ -130,6 +130,12 @@ impl Pending {
             .map(|row| row.event.created_at())
     }
 
+    /// Whether any of a subscription is here that is not owed.
+    pub(super) fn has_unowed(&self, sub: Sub) -> bool {
+        let mut rows = self.lanes.get(&sub).into_iter().flatten();
+        rows.any(|row| !row.owed)
+    }
+
     pub(super) const fn len(&self) -> usize {
         self.len
     }

@@ -164,8 +164,8 @@ impl Hall {
         self.relay.faults().clear();
     }
 
-    /// Connections of the agent so far.
-    pub(crate) fn connections(&self) -> u64 {
+    /// Logins of the agent so far.
+    pub(crate) fn logins(&self) -> u64 {
         self.relay.stats_of(&self.agent).auths
     }
 }

@@ -28,6 +28,6 @@ async fn connections_that_end_in_the_middle_of_a_page_lose_and_repeat_nothing() 
     agent.until(|relay| relay.subscriptions_live == 3).await;
     let live = hall.mentions(1, 1).await;
     assert!(live.contains(&agent.take(1).await[0]));
-    assert_eq!(hall.connections(), 3);
+    assert_eq!(hall.logins(), 3);
     agent.end().await;
 }

@@ -50,7 +50,7 @@ async fn what_found_no_room_comes_once_for_one_request_a_round_and_pings_are_ans
     let live = hall.mentions(BUSY + 1, 1).await;
     assert!(live.contains(&agent.take(1).await[0]));
     assert_eq!(hall.requests() - before, ROUNDS);
-    assert_eq!((hall.over_quota(), hall.connections()), (0, 1));
+    assert_eq!((hall.over_quota(), hall.logins()), (0, 1));
     agent.end().await;
     assert_each_tick_was_due(&trace);
     tell(&waits);

@@ -192,6 +192,27 @@ fn what_was_answered_is_known_even_where_records_are_ahead_of_the_relays_time() 
 }
 
 #[test]
+fn what_precedes_a_first_start_is_not_owed_to_the_next_life_either() {
+    // In the first place the record is written before the verdict, in the second before the end.
+    for (history, lived) in [(Answer::Whole, 0), (Answer::Cut(1), 70)] {
+        let config = Config {
+            records: Some(Vec::new()),
+            ..given(&[1])
+        };
+        let mut bench = Bench::new(config, &SLOTS);
+        bench.history = history;
+        bench.store(1, 1, START.before(500 * SECOND));
+        bench.connect();
+        bench.run_for(lived * SECOND);
+
+        let mut bench = bench.restart(&[1], &SLOTS);
+        bench.connect();
+
+        bench.expect_delivered([]);
+    }
+}
+
+#[test]
 fn an_event_that_was_begun_and_not_ended_says_in_how_many_lives() {
     let mut bench = first_life(&[1], &SLOTS);
     let event = bench.publish(1, 1, START);

@@ -86,15 +86,17 @@ async fn an_agent_that_is_killed_again_and_again_answers_each_mention_once() {
             thread::sleep(away);
             life = scene.start("0.2", &[]);
         }
+        life.wait_for("channel", is_joined);
         life
     })
     .await;
 
-    let (mut person, said) = crowd.stop().await;
+    let (mut person, mut said) = crowd.stop().await;
+    stage.say(&mut person, "question last", &mut said).await;
     stage.until_answered(&said).await;
     let (status, words) = blocking(move || last.terminate()).await;
 
-    assert_eq!(status.code(), Some(0), "{words}");
+    assert_eq!(status.code(), Some(0), "{status}: {words}");
     assert!(said.len() > 12, "{}", said.len());
     stage.assert_answered_once(&mut person, &said).await;
 }
@@ -256,17 +258,13 @@ impl Stage {
 
     /// The file of the agent's state.
     fn state(&self) -> PathBuf {
-        let entries = fs::read_dir(self.folder.path()).unwrap();
-        let mut paths = entries.map(|entry| entry.unwrap().path());
-        paths
-            .find(|path| path.extension().is_some_and(|ending| ending == "json"))
-            .unwrap()
+        let mut entries = fs::read_dir(self.folder.path()).unwrap();
+        let lock = entries.next().unwrap().unwrap().path();
+        lock.with_extension("json")
     }
 
     fn has_record(&self) -> bool {
-        let entries = fs::read_dir(self.folder.path()).unwrap();
-        let mut paths = entries.map(|entry| entry.unwrap().path());
-        paths.any(|path| fs::read_to_string(path).is_ok_and(|text| text.contains(CHANNEL)))
+        fs::read_to_string(self.state()).is_ok_and(|text| text.contains(CHANNEL))
     }
 
     fn wait_until(&self, is_so: impl Fn(&Self) -> bool) {
@@ -283,6 +281,7 @@ impl Stage {
             Moment::JustStarted => {}
             Moment::CatchingUp => life.wait_for("live link", is_live),
             Moment::TurnRunning => {
+                life.look_away();
                 life.wait_for("turn", |fact| fact.get("TurnStarted").is_some());
             }
             Moment::ReplyPosted => {

@@ -1,0 +1,33 @@
+//! What is owed stays owed, whatever comes between, until it is delivered or told as lost.
+
+use std::time::Duration;
+
+use buzz_proto::config::Consumer;
+use buzz_proto::note::{GapWhy, Note};
+use buzz_proto::relay::{Action, Input, Sub};
+use buzz_sim::relay::{channel_sub, given, script};
+use buzz_sim::toy::{self, ME, START, Toy, channel};
+
+use buzz_sim::bench::{Answer, Bench};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[test]
+fn a_slow_clock_is_no_reason_to_drop_what_was_lost_while_the_first_read_goes_on() {
+    let mut bench = Bench::new(given(&[1]), &Consumer::External { slots: 51 });
+    for n in 0..60 {
+        bench.store(n, 1, START.after(Duration::from_secs(n)));
+    }
+    bench.page = Answer::Closed("error: the database is away");
+    bench.connect();
+    bench.publish(100, 1, START);
+    bench.publish(101, 1, START.before(14 * MINUTE));
+    assert_eq!(bench.script.part().view().lost, 1);
+    bench.page = Answer::Whole;
+    for _ in 0..10 {
+        bench.take_all();
+        bench.run_for(2 * SECOND);
+    }
+    bench.expect_delivered((0..60).chain([100, 101]).map(toy::id));
+}

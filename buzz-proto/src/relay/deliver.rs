@@ -48,7 +48,8 @@ impl Relay {
                 return true;
             }
             Verdict::Unanswered => {
-                let is_lost = owed && self.is_missing(id);
+                // Another copy that awaits its verdict may be a forged one.
+                let is_lost = owed && !self.seen.contains(&id);
                 if is_lost {
                     let refused = self.refusals(sub, id).saturating_add(1);
                     self.put_off(sub, &event, refused, now, out);
@@ -204,11 +205,6 @@ impl Relay {
         if row.loss.lose(id, lost) {
             out.push(Action::Note(Note::Behind { sub, dated }));
         }
-    }
-
-    /// Whether nothing is known of an event, and no copy of it awaits its verdict.
-    pub(super) fn is_missing(&self, id: EventId) -> bool {
-        !self.seen.contains(&id) && !self.pending.contains(id)
     }
 
     /// The consumer says what became of an event. What it hands back is a loss like any other.

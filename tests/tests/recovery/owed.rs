@@ -31,3 +31,24 @@ fn a_slow_clock_is_no_reason_to_drop_what_was_lost_while_the_first_read_goes_on(
     }
     bench.expect_delivered((0..60).chain([100, 101]).map(toy::id));
 }
+
+#[test]
+fn a_forged_copy_does_not_hide_that_the_verification_of_the_genuine_one_failed() {
+    let mut script = script(given(&[1]));
+    script.live_with_auth().confirmed(&[channel_sub(1, 1)]);
+    let event = Toy::mention(1, channel(1));
+    script.frame(toy::event_frame(&channel_sub(1, 1), &event));
+    assert_eq!(script.orders().len(), 1);
+    script.run_for(5 * SECOND);
+    let forged = event.content("something else");
+    script.frame(toy::event_frame(&channel_sub(1, 1), &forged));
+    let orders = script.orders();
+    let [Action::Verify { ticket, .. }] = orders[..] else {
+        panic!("expected one question, found {orders:?}");
+    };
+    script.run_for(6 * SECOND);
+    let genuine = false;
+    script.input(Input::Verified { ticket, genuine });
+    script.take_sent();
+    assert_eq!(script.part().view().lost, 1);
+}

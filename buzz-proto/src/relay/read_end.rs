@@ -51,7 +51,11 @@ impl Read<'_> {
     /// The end of a read of ids: what a believed answer does not contain, the relay does not have.
     pub(super) fn end_ids(&self, row: &mut Row, asked: &[(UnixTime, EventId)]) -> Learnt {
         let mut learnt = Learnt::default();
-        if !self.is_whole {
+        for (_, id) in asked.iter().filter(|(_, id)| self.seen.contains(id)) {
+            // Another subscription has delivered it.
+            learnt.has_shrunk |= row.loss.take(*id).is_some();
+        }
+        if !self.is_whole || row.loss.ids_len() == 0 {
             return learnt;
         }
         if !self.is_believed(row.loss.doubts.count()) {

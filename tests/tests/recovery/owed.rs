@@ -33,6 +33,21 @@ fn a_slow_clock_is_no_reason_to_drop_what_was_lost_while_the_first_read_goes_on(
 }
 
 #[test]
+fn an_event_of_two_channels_that_one_has_delivered_is_not_owed_by_the_other() {
+    let mut bench = Bench::live(&[1, 2], 1);
+    bench.publish(1, 1, START);
+    let event = Toy::new(2).tag(&["p", &ME.to_string()]);
+    bench.store_as(&event);
+    bench.bring(1, &event);
+    bench.bring(2, &event);
+    assert_eq!(bench.script.part().view().lost, 2);
+    bench.take_all();
+    bench.run_for(MINUTE);
+    bench.expect_delivered([1, 2].map(toy::id));
+    assert_eq!(bench.script.part().view().lost, 0);
+}
+
+#[test]
 fn a_forged_copy_does_not_hide_that_the_verification_of_the_genuine_one_failed() {
     let mut script = script(given(&[1]));
     script.live_with_auth().confirmed(&[channel_sub(1, 1)]);

@@ -106,8 +106,9 @@ impl Read<'_> {
             window.position = Some(dated);
             window.after = None;
             window.is_wide = false;
-        } else if self.has_query {
-            // All of the page lies in one second: only HTTP pages finer than that.
+        } else if self.has_query && window.after.is_none_or(|after| after < id) {
+            // All of the page lies in one second: only HTTP pages finer than that, and not the
+            // HTTP of every relay.
             window.after = Some(id);
         } else if !(window.is_wide || self.page.has_limit(self.limit_max)) {
             window.is_wide = true;

@@ -67,3 +67,23 @@ fn a_forged_copy_does_not_hide_that_the_verification_of_the_genuine_one_failed()
     script.take_sent();
     assert_eq!(script.part().view().lost, 1);
 }
+
+#[test]
+fn a_relay_that_does_not_page_within_a_second_is_not_asked_for_ever() {
+    let mut bench = Bench::live(&[1], 1024);
+    bench.has_query = true;
+    bench.pages_within_seconds = false;
+    bench.disconnect();
+    let begin = bench.present();
+    let older = bench.store(1000, 1, begin);
+    for n in 0..300 {
+        bench.store(n, 1, begin.after(SECOND));
+    }
+    bench.script.run_for(SECOND);
+    bench.reopen();
+    bench.run_for(MINUTE);
+    let pages = bench.pages().len();
+    assert!(pages < 10, "{pages} pages");
+    assert!(bench.delivered.contains(&older));
+    assert_eq!(bench.gaps().len(), 1);
+}

@@ -69,6 +69,22 @@ fn a_forged_copy_does_not_hide_that_the_verification_of_the_genuine_one_failed()
 }
 
 #[test]
+fn a_page_setting_beyond_what_can_be_owed_is_no_reason_to_read_nothing() {
+    let mut config = given(&[1]);
+    config.limits.page = 2000;
+    let mut bench = Bench::new(config, &Consumer::External { slots: 4096 });
+    bench.connect();
+    bench.disconnect();
+    let owed: Vec<_> = (0..100)
+        .map(|n| bench.store(n, 1, START.after(Duration::from_secs(n))))
+        .collect();
+    bench.script.run_for(SECOND);
+    bench.reopen();
+    bench.run_for(MINUTE);
+    bench.expect_delivered(owed);
+}
+
+#[test]
 fn a_relay_that_does_not_page_within_a_second_is_not_asked_for_ever() {
     let mut bench = Bench::live(&[1], 1024);
     bench.has_query = true;

@@ -232,7 +232,7 @@ impl Row {
         let end = request.newest.end(most).map(|(dated, _)| dated);
         let mut window = Window::from(base.unwrap_or_default());
         window.by_connection = true;
-        window.is_known = is_sound;
+        window.is_known = true;
         match (is_sound, end, base) {
             (true, None, _) => {}
             (true, Some(end), Some(base)) if end < base => {}

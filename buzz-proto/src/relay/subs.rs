@@ -154,6 +154,7 @@ impl Subs {
                 let base = row.base(limits);
                 let mut window = Window::from(base.unwrap_or_default());
                 window.by_signal = true;
+                window.is_known = row.known >= Some(window.from);
                 window.ends_at_known = base.is_none();
                 row.loss.open(window, now);
             }

@@ -45,6 +45,9 @@ impl Relay {
             Verdict::Forged => {
                 let why = RefusedWhy::NotGenuine;
                 out.push(Action::Note(Note::Refused { event: id, why }));
+                if matches!(source, Source::Attempt(_)) {
+                    self.give_up_lost(sub, id);
+                }
                 return true;
             }
             Verdict::Unanswered => {
@@ -143,6 +146,17 @@ impl Relay {
             self.tell_settled(sub, out);
         }
         true
+    }
+
+    /// What the relay stores under the id of a lost event is not that event.
+    fn give_up_lost(&mut self, sub: Sub, id: EventId) {
+        if self
+            .subs
+            .row_mut(sub)
+            .is_some_and(|row| row.loss.is_gone(id))
+        {
+            self.recovery.shrunk(sub);
+        }
     }
 
     /// Tells what became of a loss, once nothing of it is owed.

@@ -69,6 +69,25 @@ fn a_forged_copy_does_not_hide_that_the_verification_of_the_genuine_one_failed()
 }
 
 #[test]
+fn what_is_read_again_and_found_to_be_forged_ends_as_a_gap() {
+    let mut bench = Bench::live(&[1], 1);
+    bench.publish(1, 1, START);
+    bench.publish(2, 1, START);
+    bench.forged.insert(toy::id(2));
+    bench.take_all();
+    bench.run_for(MINUTE);
+    assert_eq!(bench.script.part().view().lost, 0);
+    let gap = Note::Gap {
+        sub: Sub::Channel(channel(1)),
+        count: Some(1),
+        from: START,
+        to: START,
+        why: GapWhy::NotStored,
+    };
+    assert_eq!(bench.gaps(), [gap]);
+}
+
+#[test]
 fn a_page_setting_beyond_what_can_be_owed_is_no_reason_to_read_nothing() {
     let mut config = given(&[1]);
     config.limits.page = 2000;

@@ -130,7 +130,8 @@ impl Read<'_> {
                 return learnt;
             }
         }
-        let ends = window.is_read() || (window.ends_at_known && self.ends_at_known(dated));
+        let may_know = window.ends_at_known && dated < window.known_below;
+        let ends = window.is_read() || (may_know && self.ends_at_known(dated));
         if ends {
             row.loss.close_window();
         }

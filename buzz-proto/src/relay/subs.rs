@@ -241,6 +241,7 @@ impl Subs {
     pub(super) fn could_not_keep(
         &mut self,
         sub: Sub,
+        dated: UnixTime,
         relay_time: Option<UnixTime>,
         now: MonoTime,
         limits: &Limits,
@@ -256,6 +257,7 @@ impl Subs {
         let from = reach.or_else(|| row.base(limits));
         let mut window = Window::from(from.unwrap_or_default());
         window.ends_at_known = from.is_none();
+        window.known_below = dated;
         window.is_known = true;
         row.loss.open(window, now);
     }

@@ -122,3 +122,74 @@ fn a_relay_that_does_not_page_within_a_second_is_not_asked_for_ever() {
     assert!(bench.delivered.contains(&older));
     assert_eq!(bench.gaps().len(), 1);
 }
+
+/// The next socket opens, to a relay that tells nobody its time.
+fn reopen_without_time(bench: &mut Bench) {
+    for _ in 0..70 {
+        bench.script.run_for(SECOND);
+        let orders = bench.script.timed_orders();
+        let is_dialed = orders
+            .iter()
+            .any(|(_, order)| matches!(order, Action::Connect { .. }));
+        let (dials, rest) = orders
+            .into_iter()
+            .partition(|(_, order)| matches!(order, Action::Connect { .. }));
+        bench.script.put_back(rest);
+        bench.settle();
+        bench.script.put_back(dials);
+        if is_dialed {
+            break;
+        }
+    }
+    bench.script.live();
+    bench.settle();
+}
+
+#[test]
+fn without_a_time_three_outages_before_the_first_read_lose_nothing() {
+    let mut config = given(&[1]);
+    config.limits.page = 50;
+    let mut bench = Bench::new(config, &Consumer::External { slots: 90 });
+    bench.script.live();
+    bench.settle();
+    let mut owed = Vec::new();
+    for outage in 0..3 {
+        bench.disconnect();
+        let begin = bench.present();
+        owed.extend((0..60).map(|n| {
+            let dated = begin.after(Duration::from_millis(n * 20));
+            bench.store(outage * 100 + n, 1, dated)
+        }));
+        reopen_without_time(&mut bench);
+    }
+    for _ in 0..40 {
+        bench.take_all();
+        bench.run_for(2 * SECOND);
+    }
+    bench.expect_delivered(owed);
+}
+
+#[test]
+fn without_a_time_a_known_event_that_is_newer_does_not_end_the_search_for_what_was_not_kept() {
+    let mut config = given(&[1]);
+    config.limits.page = 50;
+    config.limits.verify_max = 1;
+    let mut bench = Bench::new(config, &Consumer::External { slots: 256 });
+    bench.script.live();
+    bench.settle();
+    let mut owed: Vec<_> = (10..70)
+        .map(|n| bench.publish(n, 1, START.after(Duration::from_secs(n))))
+        .collect();
+    for n in 1..=2 {
+        let event = Toy::mention(n, channel(1)).dated(START.after(Duration::from_secs(n)));
+        bench.store_as(&event);
+        let orders = bench.script.timed_orders();
+        let name = bench.live_name(1);
+        bench.script.frame(toy::event_frame(&name, &event));
+        bench.script.put_back(orders);
+        owed.push(toy::id(n));
+    }
+    bench.settle();
+    bench.run_for(MINUTE);
+    bench.expect_delivered(owed);
+}

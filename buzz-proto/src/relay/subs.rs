@@ -378,6 +378,7 @@ impl Subs {
             written: None,
             begun: sending.relay_time,
             newest: Newest::new(limits.live_page as usize),
+            known: row.known,
             has_failed: false,
             is_overdue: false,
             filter: filter.clone(),

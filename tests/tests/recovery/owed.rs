@@ -69,6 +69,33 @@ fn a_forged_copy_does_not_hide_that_the_verification_of_the_genuine_one_failed()
 }
 
 #[test]
+fn an_empty_page_is_doubted_where_the_history_brought_more_than_could_be_kept() {
+    let mut config = given(&[1]);
+    config.limits.verify_max = 1;
+    let mut bench = Bench::new(config, &Consumer::External { slots: 256 });
+    let owed = [1, 2].map(|n| bench.store(n, 1, START));
+    bench.page = Answer::Empty;
+    bench.connect();
+    bench.run_for(5 * SECOND);
+    bench.page = Answer::Whole;
+    bench.run_for(MINUTE);
+    bench.expect_delivered(owed);
+}
+
+#[test]
+fn an_empty_page_is_doubted_where_something_was_delivered_before() {
+    let mut bench = Bench::live(&[1], 256);
+    let known = bench.publish(1, 1, START);
+    let owed = bench.store(2, 1, START);
+    bench.page = Answer::Empty;
+    bench.say(r#"["BUZZ_SYNC_REQUIRED","backpressure"]"#);
+    bench.run_for(5 * SECOND);
+    bench.page = Answer::Whole;
+    bench.run_for(30 * SECOND);
+    bench.expect_delivered([known, owed]);
+}
+
+#[test]
 fn what_is_read_again_and_found_to_be_forged_ends_as_a_gap() {
     let mut bench = Bench::live(&[1], 1);
     bench.publish(1, 1, START);
@@ -192,4 +219,20 @@ fn without_a_time_a_known_event_that_is_newer_does_not_end_the_search_for_what_w
     bench.settle();
     bench.run_for(MINUTE);
     bench.expect_delivered(owed);
+}
+
+#[test]
+fn one_live_event_does_not_make_an_empty_history_believed() {
+    let mut bench = Bench::live(&[1], 256);
+    let known = bench.publish(1000, 1, START);
+    bench.disconnect();
+    let begin = bench.present();
+    let missed: Vec<_> = (0..20).map(|n| bench.store(n, 1, begin)).collect();
+    bench.script.run_for(SECOND);
+    bench.history = Answer::Cut(0);
+    bench.reopen();
+    let live = bench.publish(2000, 1, bench.present());
+    bench.say_of(1, toy::eose);
+    bench.run_for(30 * SECOND);
+    bench.expect_delivered(missed.into_iter().chain([known, live]));
 }

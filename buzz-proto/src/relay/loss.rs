@@ -29,7 +29,7 @@ pub(super) struct Loss {
     ids: BTreeMap<EventId, Lost>,
     by_date: BTreeSet<(UnixTime, EventId)>,
     windows: VecDeque<Window>,
-    /// Since when it has waited.
+    /// Since when it has waited for half of the room.
     since: Option<MonoTime>,
     /// Whether it was told that it has waited for long.
     pub(super) is_lagging: bool,
@@ -331,8 +331,12 @@ impl Loss {
             .map_or(Duration::ZERO, |since| now.saturating_since(since))
     }
 
-    /// An attempt has ended.
-    pub(super) fn attempt_ended(&mut self, has_shrunk: bool, now: MonoTime) {
+    /// An attempt has ended. One that made do with little room is followed by a wait as long as the
+    /// one before it: what comes live needs that room as well.
+    pub(super) fn attempt_ended(&mut self, has_shrunk: bool, is_scant: bool, now: MonoTime) {
+        if is_scant && !self.is_empty() {
+            self.since = Some(now);
+        }
         if has_shrunk {
             self.ladder.reset();
             self.not_before = None;

@@ -437,7 +437,8 @@ impl Relay {
         let Some(row) = self.subs.row_mut(attempt.sub) else {
             return;
         };
-        row.loss.attempt_ended(attempt.has_shrunk, now);
+        row.loss
+            .attempt_ended(attempt.has_shrunk, attempt.is_scant, now);
         row.is_first &= row.loss.has_windows();
         self.tell_settled(attempt.sub, out);
         self.ledger.touch();

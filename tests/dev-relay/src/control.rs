@@ -84,6 +84,11 @@ impl<'a> FaultControl<'a> {
         self.arm(Fault::CutHistory(after), times);
     }
 
+    /// The next `times` histories are empty and end with EOSE.
+    pub fn empty_histories(&self, times: u64) {
+        self.arm(Fault::EmptyHistory, times);
+    }
+
     /// Whether sockets are left unread.
     pub fn stop_reading(&self, target: &Target, on: bool) {
         self.shared

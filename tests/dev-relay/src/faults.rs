@@ -97,6 +97,8 @@ pub enum Fault {
     WithholdLive,
     /// History breaks off after so many events, without EOSE.
     CutHistory(usize),
+    /// History is empty and ends with EOSE, as when the database has just failed.
+    EmptyHistory,
 }
 
 /// The armed faults.

@@ -91,10 +91,10 @@ fn block_buzz_7325_a_request_that_did_not_leave_is_repeated_after_the_others() {
 fn failed_attempts_are_followed_by_rest(bench: &Bench) {
     let mut failed = None;
     for (at, input, actions) in bench.script.calls() {
-        match input {
-            Input::Closed { .. } => failed = None,
-            Input::WriteFailed { .. } => failed = Some(at),
-            _ => {}
+        if matches!(input, Input::Closed { .. }) {
+            failed = None;
+        } else if matches!(input, Input::WriteFailed { .. }) {
+            failed = Some(at);
         }
         for action in actions {
             let is_page = matches!(&action, Action::Send { text, .. }
@@ -190,7 +190,7 @@ fn marmot_protocol_mdk_1561_what_is_delivered_later_does_not_lift_the_cursor_ove
         .at(4_000_000, Bench::disconnect)
         .must(4_005_000, |bench| assert_eq!(asked(bench, A).len(), 3))
         .never(move |bench| {
-            let end = delivered_at(bench, toy::id(50)).unwrap_or(bench.script.now());
+            let end = delivered_at(bench, toy::id(50)).unwrap_or_else(|| bench.script.now());
             for request in asked(bench, A).iter().filter(|request| request.at <= end) {
                 assert!(request.filter.since <= Some(lost), "{request:?}");
             }

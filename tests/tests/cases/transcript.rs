@@ -61,23 +61,24 @@ fn stated_waits_are_kept(bench: &Bench) {
     let (mut requests, mut events) = (MonoTime::ZERO, MonoTime::ZERO);
     let mut open = None;
     for (at, input, actions) in bench.script.calls() {
-        match &input {
-            Input::Connected { conn, .. } => open = Some(*conn),
-            Input::Closed { .. } => open = None,
-            Input::Frame { conn, text } if Some(*conn) == open => {
-                let text = String::from_utf8_lossy(text);
-                if let Some(wait) = stated_wait(&text) {
-                    let end = at.after(wait);
-                    let is_event = !text.starts_with("[\"CLOSED\"");
-                    if is_event {
-                        events = events.max(end);
-                    }
-                    if !is_event || wait <= SPAN {
-                        requests = requests.max(end);
-                    }
+        if let Input::Connected { conn, .. } = &input {
+            open = Some(*conn);
+        } else if matches!(input, Input::Closed { .. }) {
+            open = None;
+        } else if let Input::Frame { conn, text } = &input
+            && Some(*conn) == open
+        {
+            let text = String::from_utf8_lossy(text);
+            if let Some(wait) = stated_wait(&text) {
+                let end = at.after(wait);
+                let is_refused_request = text.starts_with("[\"CLOSED\"");
+                if !is_refused_request {
+                    events = events.max(end);
+                }
+                if is_refused_request || wait <= SPAN {
+                    requests = requests.max(end);
                 }
             }
-            _ => {}
         }
         for action in &actions {
             let early = match frame(at, action) {

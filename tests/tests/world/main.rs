@@ -1,4 +1,10 @@
 //! Scripts over a whole world in virtual time: the machine, a relay with real rules, people.
 
+mod chaos;
+mod faults;
+mod lives;
+mod outages;
 mod overload;
+mod room;
 mod scripts;
+mod support;

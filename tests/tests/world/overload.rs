@@ -4,7 +4,7 @@ use buzz_sim::scenario::ScenarioError;
 use buzz_sim::scenario::overload::{Figures, Overload};
 
 #[test]
-fn of_three_bursts_into_one_channel_what_finds_no_room_is_told_as_a_gap() {
+fn what_finds_no_room_in_three_bursts_is_fetched_again_with_one_request_each() {
     let figures = play(Overload::default());
 
     assert_eq!(
@@ -16,22 +16,22 @@ fn of_three_bursts_into_one_channel_what_finds_no_room_is_told_as_a_gap() {
             slots: 256,
             rounds: 3,
             lost: 3 * (320 - 256),
-            history_requests: 0,
+            history_requests: 3,
             requests_elsewhere: 0,
             audits: 0,
             owed: 3 * 320 + 17,
-            delivered: 3 * 256 + 17,
+            delivered: 3 * 320 + 17,
             duplicates: 0,
-            gaps: 3 * (320 - 256),
+            gaps: 0,
             virtual_seconds: figures.virtual_seconds,
             digest: figures.digest.clone(),
         }
     );
-    assert!(!figures.is_clean());
+    assert!(figures.is_clean());
 }
 
 #[test]
-fn whatever_the_seed_every_mention_is_delivered_once_or_told_as_a_gap() {
+fn whatever_the_seed_every_mention_is_delivered_once() {
     for seed in 2..6 {
         let figures = play(Overload {
             seed,
@@ -42,12 +42,8 @@ fn whatever_the_seed_every_mention_is_delivered_once_or_told_as_a_gap() {
         });
 
         assert_eq!((figures.lost, figures.owed), (2 * 8, 2 * 24 + 3));
-        assert_eq!(
-            figures.delivered + figures.gaps,
-            figures.owed,
-            "{figures:?}"
-        );
-        assert_eq!(figures.duplicates, 0, "{figures:?}");
+        assert!(figures.is_clean(), "{figures:?}");
+        assert!((2..=4).contains(&figures.history_requests), "{figures:?}");
         assert_eq!(figures.requests_elsewhere, 0, "{figures:?}");
     }
 }

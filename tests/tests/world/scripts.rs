@@ -1,19 +1,13 @@
 //! What a world is like, and what the machine makes of plain trouble in it.
 
-use std::time::Duration;
-
 use buzz_dev_relay::faults::{CannedReply, Fault, Target};
 use buzz_dev_relay::rules::Settings;
-use buzz_proto::config::Config;
-use buzz_proto::ids::EventId;
 use buzz_proto::note::{LinkNote, Note, SubPhase};
-use buzz_proto::time::MonoTime;
 use buzz_proto::trace::Replay;
 use buzz_sim::machine::workers;
-use buzz_sim::world::{Person, Way, World, WorldError, channel, config};
+use buzz_sim::world::{Pace, Person, Way, World, WorldError, channel, config};
 
-const SOON: Duration = Duration::from_secs(1);
-const MINUTE: Duration = Duration::from_secs(60);
+use crate::support::*;
 
 #[test]
 fn two_runs_with_one_seed_are_the_same_to_the_last_fact() {
@@ -21,7 +15,7 @@ fn two_runs_with_one_seed_are_the_same_to_the_last_fact() {
         let mut world = live(config(8), seed);
         publish(&mut world, 20);
         world.cut_connection();
-        world.consumer_is_eager(true);
+        world.set_pace(Pace::Eager);
         world.run_for(MINUTE);
         (world.digest(), world.delivered().len(), world.notes().len())
     };
@@ -231,41 +225,4 @@ fn a_world_has_no_workers() {
     let refused = World::new(settings, Settings::default(), 7);
 
     assert_eq!(refused.map(|_| ()), Err(WorldError::Workers));
-}
-
-/// Two channels, before the first moment.
-fn world(settings: Config, seed: u64) -> World {
-    let mut world = World::new(settings, Settings::default(), seed).expect("the settings work");
-    for number in [1, 2] {
-        world.open_channel(channel(number)).expect("it is new");
-    }
-    world
-}
-
-/// The same with an agent whose subscriptions stand: membership and two channels.
-fn live(settings: Config, seed: u64) -> World {
-    let mut world = world(settings, seed);
-    assert!(world.run_until(MINUTE, |world| world.subscriptions() == 3));
-    assert!(world.now() > MonoTime::ZERO);
-    world.run_for(SOON);
-    world
-}
-
-/// People mention the agent, each at most a hundred times; then a moment passes.
-fn publish(world: &mut World, count: u32) -> Vec<EventId> {
-    let from = u32::try_from(world.owed().len()).expect("it is small");
-    let mut ids = Vec::new();
-    for number in from..from + count {
-        let (person, words) = (Person(number / 100), format!("question {number}"));
-        let id = world.publish(person, channel(1), &words, None);
-        ids.push(id.expect("the relay takes it"));
-        world.run_for(Duration::from_millis(5));
-    }
-    world.run_for(SOON);
-    ids
-}
-
-fn delivered(world: &World) -> Vec<EventId> {
-    let given = world.delivered().iter();
-    given.map(|delivered| delivered.event.id()).collect()
 }

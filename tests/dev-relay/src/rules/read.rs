@@ -222,7 +222,11 @@ impl Rules {
         }
         self.gate(key, &filters)?;
         let scope = self.scope(key, &filters)?;
-        let events = VecDeque::from(self.stored(key, &filters));
+        let events = if self.faults.strikes(key, &Fault::EmptyHistory) {
+            VecDeque::new()
+        } else {
+            VecDeque::from(self.stored(key, &filters))
+        };
         let cut_after = self.faults.take(key, |fault| {
             let Fault::CutHistory(after) = fault else {
                 return None;

@@ -103,6 +103,20 @@ async fn a_history_can_break_off_without_eose_and_stay_live() {
 }
 
 #[tokio::test]
+async fn a_history_can_be_empty_and_the_next_one_whole() {
+    let relay = relay().await;
+    let keys = Keys::generate();
+    let mut client = client(&relay, &keys).await;
+    let event = note(&keys, "hello");
+    accept(&mut client, &event).await;
+    relay.faults().empty_histories(1);
+
+    let filter = json!({"kinds": [1]});
+    assert_eq!(history(&mut client, filter.clone()).await, []);
+    assert_eq!(history(&mut client, filter).await, [event]);
+}
+
+#[tokio::test]
 async fn live_events_can_be_withheld_from_one_key() {
     let relay = relay().await;
     let (struck, spared) = (Keys::generate(), Keys::generate());

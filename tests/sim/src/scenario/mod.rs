@@ -1,6 +1,7 @@
 //! Stories in a world that end in figures. A scenario decides what happens; what the agent, the
 //! relay and time make of it is the world's affair.
 
+pub mod chaos;
 pub mod overload;
 
 use core::fmt;

@@ -16,7 +16,7 @@ use buzz_proto::time::MonoTime;
 use serde::Serialize;
 
 use super::ScenarioError;
-use crate::world::{Person, Request, World, channel, config};
+use crate::world::{Pace, Person, Request, World, channel, config};
 
 /// What the scenario is called.
 pub const NAME: &str = "overload";
@@ -224,7 +224,7 @@ impl Overload {
         tally: &mut Tally,
     ) -> Result<(), ScenarioError> {
         let mut published = BTreeSet::new();
-        world.consumer_is_eager(false);
+        world.set_pace(Pace::Stalled);
         for number in 0..self.events {
             let person = Person(number.checked_div(PER_PERSON).unwrap_or_default());
             let words = format!("round {round}, question {number}");
@@ -237,7 +237,7 @@ impl Overload {
         if lost > 0 {
             tally.lossy.insert(busy);
         }
-        world.consumer_is_eager(true);
+        world.set_pace(Pace::Eager);
         world.run_for(RECOVERY);
         let more = RECOVERY_PER_HUNDRED.saturating_mul(self.events.div_ceil(100));
         let until = world.now().after(more);

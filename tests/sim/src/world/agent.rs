@@ -17,12 +17,14 @@ use buzz_proto::seed::Seed;
 use buzz_proto::time::MonoTime;
 
 use super::clock::{Chance, Lane};
-use super::consumer::Consumer;
+use super::consumer::{Consumer, Pace};
 use super::happening::{Call, Clock, Fact, LineKey, Part, Sent};
 use super::record::Record as Recording;
 
 /// The driver reports the wall clock this often.
 const WALL_CLOCK_EVERY: Duration = Duration::from_secs(10);
+/// A consumer with a pace takes no two events closer together.
+const TURN_MIN: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub(super) struct Agent {
@@ -33,12 +35,16 @@ pub(super) struct Agent {
     /// When this life began: the clock of its process shows zero then.
     born: MonoTime,
     pub(super) wake: Option<MonoTime>,
+    /// Whether the machine of this life has come to its end.
+    pub(super) has_ended: bool,
     socket: Option<Socket>,
     /// HTTP calls whose answers are awaited.
     calls: BTreeSet<Call>,
     nonce: u64,
     pub(super) is_online: bool,
     pub(super) consumer: Consumer,
+    /// How often the consumer's pace was set: turns of an earlier one are over.
+    turns: u64,
     records: BTreeMap<Sub, Record>,
     notes: Vec<(MonoTime, Note)>,
     pub(super) recording: Recording,
@@ -65,11 +71,13 @@ impl Agent {
             life: 0,
             born: MonoTime::ZERO,
             wake: None,
+            has_ended: false,
             socket: None,
             calls: BTreeSet::new(),
             nonce: 0,
             is_online: true,
             consumer: Consumer::default(),
+            turns: 0,
             records: records.into_iter().map(|it| (it.sub, it)).collect(),
             notes: Vec::new(),
             recording: Recording::new(),
@@ -115,10 +123,12 @@ impl Agent {
         self.born = clock.now();
         self.life = self.life.saturating_add(1);
         self.wake = None;
+        self.has_ended = false;
         self.socket = None;
         self.calls.clear();
-        self.consumer.die();
+        self.consumer.die(&self.records);
         self.begin(clock);
+        self.next_turn(clock);
         Ok(())
     }
 
@@ -198,12 +208,38 @@ impl Agent {
                 self.plan(WALL_CLOCK_EVERY, Fact::WallClockDue, clock);
                 self.feed(Input::WallClock(clock.wall()), clock);
             }
-            Fact::ConsumerReady if self.consumer.is_eager => self.consume(usize::MAX, clock),
-            Fact::ConsumerReady => {}
+            Fact::ConsumerReady => self.consume_at_pace(clock),
+            Fact::ConsumerTurn { number } if number == self.turns => {
+                self.consume(1, clock);
+                self.next_turn(clock);
+            }
+            Fact::ConsumerTurn { .. } => {}
         }
     }
 
-    /// The consumer takes at most so many events, oldest first, and is done with each at once.
+    /// From now on the consumer takes events at this pace.
+    pub(super) fn set_pace(&mut self, pace: Pace, clock: &mut Clock) {
+        self.consumer.pace = pace;
+        self.turns = self.turns.saturating_add(1);
+        self.consume_at_pace(clock);
+        self.next_turn(clock);
+    }
+
+    fn consume_at_pace(&mut self, clock: &mut Clock) {
+        if self.consumer.pace == Pace::Eager {
+            self.consume(usize::MAX, clock);
+        }
+    }
+
+    fn next_turn(&self, clock: &mut Clock) {
+        if let Pace::OneEach(span) = self.consumer.pace {
+            let number = self.turns;
+            self.plan(span.max(TURN_MIN), Fact::ConsumerTurn { number }, clock);
+        }
+    }
+
+    /// The consumer takes at most so many events, oldest first, and says at once what becomes of
+    /// each.
     pub(super) fn consume(&mut self, count: usize, clock: &mut Clock) {
         let events = self.consumer.take(count);
         if events.is_empty() {
@@ -211,8 +247,7 @@ impl Agent {
         }
         let taken = self.consumer.taken();
         self.tell(relay::Input::Capacity { taken }, clock);
-        for event in events {
-            let how = relay::Disposal::Accepted;
+        for (event, how) in events {
             self.tell(relay::Input::Disposed { event, how }, clock);
         }
     }

@@ -67,6 +67,10 @@ pub(super) enum Fact {
     },
     WallClockDue,
     ConsumerReady,
+    /// A consumer with a pace takes its next event.
+    ConsumerTurn {
+        number: u64,
+    },
 }
 
 /// What reaches the relay on a connection.

@@ -40,7 +40,7 @@ use buzz_dev_relay::rules::Settings;
 use buzz_dev_relay::rules::stats::Stats;
 use buzz_proto::config::{Config, ConfigError, Consumer};
 use buzz_proto::ids::{ChannelId, EventId, PubKey};
-use buzz_proto::input::Input;
+use buzz_proto::input::{Command, Input};
 use buzz_proto::machine::Machine;
 use buzz_proto::note::Note;
 use buzz_proto::relay as machine_relay;
@@ -53,7 +53,7 @@ use people::{Role, URL, keys_of, post, public_key};
 use relay::RelaySide;
 
 pub use clock::START;
-pub use consumer::Delivered;
+pub use consumer::{Delivered, Pace};
 pub use people::{Person, channel};
 pub use requests::{Request, Way};
 
@@ -197,13 +197,16 @@ impl World {
         self.agent.consume(count, &mut self.clock);
     }
 
-    /// The consumer takes what waits, and from now on each event as it comes; or takes nothing
-    /// from now on, which is how a world begins.
-    pub fn consumer_is_eager(&mut self, is_eager: bool) {
-        self.agent.consumer.is_eager = is_eager;
-        if is_eager {
-            self.agent.consume(usize::MAX, &mut self.clock);
-        }
+    /// From now on the consumer takes events at this pace, in this life and later ones. A world
+    /// begins with [`Pace::Stalled`].
+    pub fn set_pace(&mut self, pace: Pace) {
+        self.agent.set_pace(pace, &mut self.clock);
+    }
+
+    /// From now on the consumer hands back one of so many events that it takes, each at most once;
+    /// 0 for none, which is how a world begins.
+    pub fn consumer_hands_back(&mut self, one_in: u32) {
+        self.agent.consumer.hands_back_one_in = one_in;
     }
 
     /// The application tells or asks the machine something.
@@ -232,6 +235,28 @@ impl World {
     /// Frames pile up in the relay's send buffer, or flow again.
     pub fn stall_relay(&mut self, is_stalled: bool) {
         self.relay.stall(is_stalled, &mut self.clock);
+    }
+
+    /// The relay sends a frame of its own accord to every connection that is open.
+    pub fn inject(&mut self, frame: &str) {
+        self.relay.inject(frame, &mut self.clock);
+    }
+
+    /// The relay ends every connection and forgets its subscriptions, as when it restarts; what it
+    /// stored is there afterwards.
+    pub fn restart_relay(&mut self) {
+        self.relay.end_all(&mut self.clock);
+    }
+
+    /// The agent ends in good order: it is told to, has this long for it, and then
+    /// [`World::restart`] begins its next life.
+    ///
+    /// # Errors
+    /// When the records cannot be used.
+    pub fn restart_cleanly(&mut self, grace: Duration) -> Result<(), WorldError> {
+        self.feed(Input::Command(Command::Shutdown { grace }));
+        self.run_until(grace, |world| world.agent.has_ended);
+        self.restart()
     }
 
     /// The agent is killed and starts anew with the records it had kept, if it keeps any. Events
@@ -283,10 +308,18 @@ impl World {
         self.agent.consumer.delivered()
     }
 
-    /// Deliveries beyond the first of each event.
+    /// Deliveries beyond the first of each event in one life of the agent. An event that was
+    /// handed back is due again, so its next delivery is none of them.
     #[must_use]
-    pub fn duplicates(&self) -> u64 {
+    pub const fn duplicates(&self) -> u64 {
         self.agent.consumer.duplicates()
+    }
+
+    /// Deliveries of events that the consumer had accepted, in an earlier life, and that a record
+    /// said to be done with when the present one began.
+    #[must_use]
+    pub const fn repeated(&self) -> u64 {
+        self.agent.consumer.repeated()
     }
 
     /// How many delivered events wait to be taken.
@@ -301,7 +334,7 @@ impl World {
         &self.owed
     }
 
-    /// Mentions that were not delivered so far, with their channels.
+    /// Mentions that the consumer neither holds nor has accepted, with their channels.
     pub fn undelivered(&self) -> impl Iterator<Item = (EventId, ChannelId)> {
         let owed = self.owed.iter().map(|(id, channel)| (*id, *channel));
         owed.filter(|(id, _)| !self.agent.consumer.has(*id))

@@ -14,6 +14,7 @@ use buzz_dev_relay::rules::event::Event;
 use buzz_dev_relay::rules::filter::Filter;
 use buzz_dev_relay::rules::frame::{self, ClientFrame};
 use buzz_dev_relay::rules::http::{HttpReply, HttpRequest};
+use buzz_dev_relay::rules::queue::Closing;
 use buzz_dev_relay::rules::{ConnectionId, Rules, Settings};
 use buzz_proto::ids::ChannelId;
 use buzz_proto::relay::{self, ConnectCause, HttpAnswer};
@@ -162,6 +163,17 @@ impl RelaySide {
         for key in keys {
             self.write_soon(key, Duration::ZERO, clock);
         }
+    }
+
+    /// A frame of the relay's own accord, to every connection.
+    pub(super) fn inject(&mut self, frame: &str, clock: &mut Clock) {
+        self.change(clock, |rules, _| rules.inject(frame, &|_| true));
+    }
+
+    /// Every connection ends as when the relay restarts.
+    pub(super) fn end_all(&mut self, clock: &mut Clock) {
+        let closing = Closing::restarting();
+        self.change(clock, |rules, _| rules.disconnect(&closing, &|_| true));
     }
 
     /// Answers an HTTP call of the agent.

@@ -12,7 +12,7 @@ use buzz_proto::time::MonoTime;
 
 use super::{Agent, Socket};
 use crate::world::clock::Lane;
-use crate::world::consumer::Delivered;
+use crate::world::consumer::{Delivered, Pace};
 use crate::world::happening::{Call, Clock, Fact, Happening, LineKey, Part, Sent};
 use crate::world::people::{auth_event, information, is_genuine, post};
 
@@ -37,8 +37,9 @@ impl Agent {
                 let wake = wake.map(|at| at.saturating_since(MonoTime::ZERO));
                 self.wake = wake.map(|span| self.born.after(span));
             }
+            Action::Ended => self.has_ended = true,
             // A world has no workers, so there is nobody to order about.
-            Action::Schedule(_) | Action::Ended => {}
+            Action::Schedule(_) => {}
         }
     }
 
@@ -100,7 +101,7 @@ impl Agent {
                     sub,
                     event,
                 });
-                if self.consumer.is_eager {
+                if self.consumer.pace == Pace::Eager {
                     self.plan(CONSUMER, Fact::ConsumerReady, clock);
                 }
             }

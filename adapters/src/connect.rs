@@ -78,6 +78,9 @@ pub enum Report {
     /// Records could not be kept for the next life; it is tried again. Of failures in a row the
     /// first, second, fourth, eighth … are told.
     KeepFailed(io::Error),
+    /// The agent has ended, and its last records are not kept: the next life reads further back,
+    /// and what was done since the last records that are kept may come again.
+    NotKept(io::Error),
 }
 
 /// What an agent without workers receives.

@@ -62,7 +62,7 @@ owner's !shutdown), whatever the network does. Only a start that cannot succeed 
 
 /// An agent on a Buzz relay, and tools around it.
 #[derive(Debug, Parser)]
-#[command(name = "buzz-agent", version, about, after_help = EXIT_CODES)]
+#[command(name = "buzz-agent", version, after_help = EXIT_CODES)]
 #[command(disable_help_subcommand = true)]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -149,6 +149,12 @@ fn tell(report: &Report, ui: Ui) {
             let text = "what the agent has done cannot be kept, and is tried again";
             ui.event(Look::Bad, format_args!("{text}: {error}"));
         }
+        Report::NotKept(error) => {
+            ui.json(&json!({"NotKept": error.to_string()}));
+            let text = "the last of what the agent has done is not kept, and the next start may do \
+                        it again";
+            ui.event(Look::Bad, format_args!("{text}: {error}"));
+        }
         _ => {}
     }
 }

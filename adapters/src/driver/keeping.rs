@@ -37,6 +37,8 @@ pub(super) struct Keeping {
     phase: Phase,
     /// Failures since the last success.
     failures: u64,
+    /// Why the last write failed, if it did.
+    failure: Option<io::Error>,
 }
 
 enum Phase {
@@ -55,6 +57,7 @@ impl Keeping {
         Self {
             phase: keeper.map_or(Phase::Absent, Phase::Idle),
             failures: 0,
+            failure: None,
         }
     }
 
@@ -70,8 +73,9 @@ impl Keeping {
     }
 
     /// Whether a failure is to be told: with the first in a row the second, fourth, eighth …
-    const fn failed(&mut self) -> bool {
+    fn failed(&mut self, error: &io::Error) -> bool {
         self.failures = self.failures.saturating_add(1);
+        self.failure = Some(io::Error::new(error.kind(), error.to_string()));
         self.failures.is_power_of_two()
     }
 }
@@ -113,10 +117,11 @@ impl<R: Runtime> Driver<R> {
         Input::Relay(match result {
             Ok(()) => {
                 self.keeping.failures = 0;
+                self.keeping.failure = None;
                 relay::Input::Persisted { ticket }
             }
             Err(error) => {
-                if self.keeping.failed() {
+                if self.keeping.failed(&error) {
                     (self.report)(Report::KeepFailed(error));
                 }
                 relay::Input::PersistFailed { ticket }
@@ -125,7 +130,7 @@ impl<R: Runtime> Driver<R> {
     }
 
     /// Waits for the write that is under way, and does the one that waits: the last records of a
-    /// life are the ones that the next one needs.
+    /// life are the ones that the next one needs. That they are missing is told.
     pub(super) async fn finish_keeping(&mut self) {
         let last = async {
             while self.keeping.is_busy() {
@@ -138,11 +143,11 @@ impl<R: Runtime> Driver<R> {
             }
         };
         if within::<R, _>(LAST_WRITE_MAX, last).await.is_none() {
-            let error = io::Error::new(
-                io::ErrorKind::TimedOut,
-                "the last records were not kept in time",
-            );
-            (self.report)(Report::KeepFailed(error));
+            let late = io::Error::new(io::ErrorKind::TimedOut, "the last write has not ended");
+            self.keeping.failure = Some(late);
+        }
+        if let Some(error) = self.keeping.failure.take() {
+            (self.report)(Report::NotKept(error));
         }
     }
 

@@ -104,6 +104,34 @@ async fn a_failure_reaches_the_machine_each_time_and_people_less_and_less_often(
 }
 
 #[tokio::test]
+async fn the_end_tells_that_the_last_records_are_not_kept_and_nothing_when_they_are() {
+    for (last, words) in [
+        (Ok(()), vec![]),
+        (
+            Err(io::Error::other("still full")),
+            vec!["at the end: still full"],
+        ),
+    ] {
+        let (keeper, desk) = desk();
+        let mut driver = driver(Some(keeper));
+        let told = listen_to(&mut driver);
+        // The third failure in a row is not told as it comes.
+        for number in 1..=2 {
+            desk.answer(Err(io::Error::other("the disk is full")));
+            driver.perform(persist(number));
+            kept(&mut driver).await;
+        }
+        failures(&told);
+        desk.answer(last);
+        driver.perform(persist(3));
+
+        guard(driver.finish_keeping()).await;
+
+        assert_eq!(failures(&told), words);
+    }
+}
+
+#[tokio::test]
 async fn a_keeper_that_breaks_fails_all_that_is_ordered_of_it() {
     let (keeper, desk) = desk();
     let mut driver = driver(Some(keeper));
@@ -281,6 +309,7 @@ fn failures(told: &Mutex<Vec<Report>>) -> Vec<String> {
     let told = std::mem::take(&mut *told.lock().unwrap());
     let failures = told.into_iter().filter_map(|report| match report {
         Report::KeepFailed(error) => Some(error.to_string()),
+        Report::NotKept(error) => Some(format!("at the end: {error}")),
         Report::Note(_) | Report::DialFailed(_) | Report::RecordFailed(_) => None,
     });
     failures.collect()

@@ -61,7 +61,10 @@ impl Relay {
             Command::Shutdown { grace } => {
                 let until = now.after(grace);
                 self.end = match self.end {
-                    End::Running => End::Draining(until),
+                    End::Running => {
+                        self.ledger.hurry();
+                        End::Draining(until)
+                    }
                     End::Draining(earlier) => End::Draining(earlier.min(until)),
                     End::Ended => End::Ended,
                 };

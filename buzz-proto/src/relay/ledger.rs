@@ -341,6 +341,12 @@ impl Ledger {
         self.is_touched && (at_once || self.next.is_none_or(|next| now.reached(next, Why::Persist)))
     }
 
+    /// The end is near: what could not be kept is tried at once, and then as after a first failure.
+    pub(super) const fn hurry(&mut self) {
+        self.has_failed = false;
+        self.retry.reset();
+    }
+
     /// Whether all is kept that is to be.
     pub(super) const fn is_quiet(&self) -> bool {
         !self.is_kept || (self.order.is_none() && !self.is_touched)

@@ -147,6 +147,24 @@ fn records_that_could_not_be_kept_are_told_and_tried_again_ever_more_slowly() {
 }
 
 #[test]
+fn records_that_could_not_be_kept_for_long_are_tried_at_once_when_the_end_is_near() {
+    let mut bench = first_life(&[1], &SLOTS);
+    bench.run_for(5 * SECOND);
+    bench.keeps = false;
+    let event = bench.publish(1, 1, START);
+    bench.dispose(event, Disposal::Accepted);
+    bench.run_for(600 * SECOND);
+    bench.keeps = true;
+    bench.persists.clear();
+    let told_to_end = bench.script.now();
+
+    bench.shut_down();
+
+    assert_eq!(bench.persists, [told_to_end]);
+    assert_eq!(bench.records[&HERE].done.len(), 1);
+}
+
+#[test]
 fn a_record_ahead_of_the_relays_time_is_told_and_not_trusted() {
     let ahead = Record {
         sub: HERE,

@@ -63,7 +63,9 @@ impl Diary {
         let line = match report {
             Report::Note(note) => note.to_string(),
             Report::DialFailed(error) => error.to_string(),
-            Report::RecordFailed(error) | Report::KeepFailed(error) => error.to_string(),
+            Report::RecordFailed(error) | Report::KeepFailed(error) | Report::NotKept(error) => {
+                error.to_string()
+            }
             _ => return,
         };
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

@@ -111,8 +111,13 @@ impl Keeper for State {
                 "the records are larger than {FILE_BYTES_MAX} bytes"
             )));
         }
-        disk::replace(&self.place.file, &self.place.fresh, |file| {
+        let replaced = disk::replace(&self.place.file, &self.place.fresh, |file| {
             file.write_all(&text)
+        });
+        replaced.map_err(|error| {
+            let folder = self.place.file.parent().unwrap_or(&self.place.file);
+            let text = format!("nothing can be written into {}: {error}", folder.display());
+            io::Error::new(error.kind(), text)
         })?;
         self.records = next;
         Ok(())
@@ -299,9 +304,11 @@ mod tests {
         state.keep(vec![record(CHANNEL, 1)], Vec::new()).unwrap();
 
         fs::create_dir(&state.place.fresh).unwrap();
-        state
+        let error = state
             .keep(vec![record(Sub::Membership, 2)], vec![CHANNEL])
             .unwrap_err();
+        let place = format!("nothing can be written into {}: ", folder.path().display());
+        assert!(error.to_string().starts_with(&place), "{error}");
         fs::remove_dir(&state.place.fresh).unwrap();
 
         assert_eq!(state.records(), [record(CHANNEL, 1)]);

@@ -23,6 +23,8 @@ const MESSAGE: u32 = 9;
 const PAGES_MAX: u32 = 20;
 /// From being live to the end of the reading; then the start goes on without it.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Between a read that failed and its repetition.
+const REST: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
 pub(super) enum Answers {
@@ -34,6 +36,8 @@ pub(super) enum Answers {
         position: Option<UnixTime>,
         pages: u32,
         begun: Option<MonoTime>,
+        /// The earliest next read.
+        next: Option<MonoTime>,
         page: Option<alloc::boxed::Box<Page>>,
     },
 }
@@ -52,6 +56,7 @@ impl Answers {
             position: None,
             pages: 0,
             begun: None,
+            next: None,
             page: None,
         }
     }
@@ -113,10 +118,12 @@ impl Answers {
         }
     }
 
-    /// The page under way has failed: it is asked again, while there is time.
-    pub(super) fn page_broke(&mut self) {
-        if let Self::Unknown { page, .. } = self {
+    /// The page under way has failed: it is asked again while there is time, after a rest if
+    /// the present is given: without it, the next read goes another way.
+    pub(super) fn page_broke(&mut self, now: Option<MonoTime>) {
+        if let Self::Unknown { page, next, .. } = self {
             *page = None;
+            *next = now.map(|now| now.after(REST));
         }
     }
 }
@@ -136,6 +143,7 @@ impl Relay {
             since,
             position,
             begun,
+            next,
             page,
             ..
         } = &mut self.answers
@@ -162,6 +170,9 @@ impl Relay {
         let (None, Some(conn)) = (page, conn) else {
             return false;
         };
+        if next.is_some_and(|next| !now.reached(next, Why::Answer)) {
+            return false;
+        }
         let filter = Filter {
             authors: [self.me].into(),
             kinds: smallvec![MESSAGE],

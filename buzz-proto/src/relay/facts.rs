@@ -163,7 +163,7 @@ impl Relay {
             self.page_broke(ReadFailure::NotSent, now, out);
         }
         if self.answers.page_if(|page| page.is_write(write)).is_some() {
-            self.answers.page_broke();
+            self.answers.page_broke(Some(now));
         }
         if self.audits.page_if(|page| page.is_write(write)).is_some() {
             self.audit_page_broke(now, out);
@@ -278,7 +278,7 @@ impl Relay {
         let status = Some(answer.status);
         match (is_answers, is_good) {
             (true, true) => self.answers.page_ended(),
-            (true, false) => self.answers.page_broke(),
+            (true, false) => self.answers.page_broke(self.route.is_open().then_some(now)),
             (false, true) => self.page_ended(quotas, now, out),
             (false, false) => self.page_broke(ReadFailure::Http { status }, now, out),
         }
@@ -306,7 +306,7 @@ impl Relay {
         self.route.learn(None);
         call.broke(quotas, now);
         if is_answers {
-            self.answers.page_broke();
+            self.answers.page_broke(Some(now));
         } else {
             self.page_broke(ReadFailure::Http { status: None }, now, out);
         }

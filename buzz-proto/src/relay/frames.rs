@@ -225,7 +225,7 @@ impl Relay {
         } else if self.audits.page_if(|page| page.is_n(n)).is_some() {
             self.audit_page_broke(context.now, context.out);
         } else {
-            self.answers.page_broke();
+            self.answers.page_broke(Some(context.now));
         }
     }
 

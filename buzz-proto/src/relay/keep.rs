@@ -63,7 +63,11 @@ impl Relay {
             let Some(received) = received else {
                 continue;
             };
-            let in_hand = self.pending.owed(sub).chain(self.recovery.held(sub)).min();
+            // What precedes the floor of a first read is not owed, and what is nevertheless, is lost.
+            let first = row.floor.date().filter(|_| row.is_first);
+            let held = self.recovery.held(sub);
+            let held = held.filter(|dated| first.is_none_or(|floor| *dated >= floor));
+            let in_hand = self.pending.owed(sub).chain(held).min();
             let received: UnixTime = in_hand.map_or(received, |oldest| received.min(oldest));
             settled.insert(sub, received);
         }

@@ -287,6 +287,47 @@ fn a_start_that_cannot_read_its_answers_goes_on_after_half_a_minute_and_says_so(
 }
 
 #[test]
+fn a_relay_that_refuses_the_reading_of_answers_is_asked_again_after_a_rest() {
+    let workers = Consumer::Workers(Box::new(schedule::Config::new(1)));
+    let mut bench = first_life(&[1], &workers);
+    bench.run_for(2 * SECOND);
+    let mut bench = bench.restart(&[1], &workers);
+    bench.page = Answer::Closed("error: the database is away");
+    bench.connect();
+    bench.run_for(29 * SECOND);
+    let socket = bench.pages();
+    let socket = socket.iter().filter(|page| page.name != "/query");
+    assert_eq!(socket.count(), 6, "one each five seconds");
+}
+
+#[test]
+fn what_precedes_the_start_does_not_move_a_record_back_while_it_waits_for_its_verdict() {
+    let mut config = Config {
+        records: Some(Vec::new()),
+        ..given(&[1])
+    };
+    config.limits.verify_max = 1;
+    let mut bench = Bench::new(config, &SLOTS);
+    for n in 0..10 {
+        bench.store(n, 1, START.before(Duration::from_secs(600 + n)));
+    }
+    for n in 10..12 {
+        bench.store(n, 1, START.after(SECOND));
+    }
+    bench.page = Answer::Closed("error: the database is away");
+    bench.connect();
+    bench.run_for(3 * SECOND);
+    bench.page = Answer::Whole;
+    let before = bench.pages().len();
+    while bench.pages().is_empty() {
+        bench.run_for(SECOND);
+        assert!(bench.present() < START.after(60 * SECOND), "{before} pages");
+    }
+    let settled = bench.records[&HERE].settled;
+    assert!(settled >= START.before(2 * SECOND), "{settled}");
+}
+
+#[test]
 fn whenever_the_process_is_killed_nothing_is_skipped_and_what_is_recorded_comes_once() {
     for seed in 0..6 {
         Lives::new(seed).live();

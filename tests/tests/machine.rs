@@ -179,13 +179,14 @@ fn at_work() -> Script<Machine> {
     }));
     let conn = ConnId(1);
     relay_says(&mut machine, relay::Input::Connected { conn, date: None });
-    machine.run_for(3 * SECOND);
+    // No challenge comes, and the relay tells nothing of itself.
+    machine.run_for(8 * SECOND).orders();
     let sub = channel_sub(1, 1);
     let write = WriteId(0);
     relay_says(&mut machine, relay::Input::Written { write });
     let text = toy::eose(&sub);
     relay_says(&mut machine, relay::Input::Frame { conn, text });
-    let event = Toy::mention(1, toy::channel(1)).dated(toy::START.after(3 * SECOND));
+    let event = Toy::mention(1, toy::channel(1)).dated(toy::START.after(8 * SECOND));
     let text = toy::event_frame(&sub, &event);
     let orders = relay_says(&mut machine, relay::Input::Frame { conn, text });
     let [Action::Relay(relay::Action::Verify { ticket, .. })] = orders[..] else {

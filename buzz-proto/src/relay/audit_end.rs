@@ -294,7 +294,7 @@ impl Relay {
         for event in page.into_events() {
             let (id, dated) = (event.id(), event.created_at());
             let is_forgotten = self.forgotten.is_some_and(|forgotten| dated <= forgotten);
-            let owed = !self.subs.page_precedes_floor(sub, dated);
+            let owed = self.subs.is_owed_of_page(sub, id, dated);
             let is_known =
                 is_forgotten || self.seen.contains(&id) || self.pending.merge(sub, &event, owed);
             if is_known {

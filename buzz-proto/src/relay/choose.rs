@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::loss::LOST_MAX;
 use super::room::Free;
 use super::sub_row::{Phase, Row};
 use super::{Action, Relay, Sub};
@@ -116,10 +117,11 @@ impl Relay {
         self.route.is_open() && self.subs.row(sub).is_some_and(names_kinds)
     }
 
-    /// The largest page that the relay gives.
+    /// The largest page that the relay gives and whose events could all be owed.
     pub(super) fn page_max(&self) -> u32 {
         let told = self.inform.limit_max().unwrap_or(u32::MAX);
-        self.config.limits.page.min(told).max(1)
+        let held = u32::try_from(LOST_MAX).unwrap_or(u32::MAX);
+        self.config.limits.page.min(told).clamp(1, held)
     }
 
     fn window_limit(&self, free: u64, halvings: u32) -> u32 {

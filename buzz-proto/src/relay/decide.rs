@@ -212,10 +212,13 @@ impl Relay {
             out.push(Action::Note(Note::Joined { channel }));
         }
         let interest = self.interest();
-        let first = Floor::Start {
+        // A channel that an earlier life did not know was joined since.
+        let is_news = self.config.channels == Channels::Roster;
+        let start = Floor::Start {
             at: self.started,
             look_back: self.config.look_back,
         };
+        let first = self.resumed.filter(|_| is_news).map_or(start, Floor::At);
         let floor = self.floor_of(sub, floor.map_or(first, Floor::At));
         self.subs.want(sub, interest, floor);
         out.push(Action::Channel {

@@ -45,10 +45,14 @@ impl Relay {
             Verdict::Forged => {
                 let why = RefusedWhy::NotGenuine;
                 out.push(Action::Note(Note::Refused { event: id, why }));
+                if matches!(source, Source::Attempt(_)) {
+                    self.give_up_lost(sub, id);
+                }
                 return true;
             }
             Verdict::Unanswered => {
-                let is_lost = owed && self.is_missing(id);
+                // Another copy that awaits its verdict may be a forged one.
+                let is_lost = owed && !self.seen.contains(&id);
                 if is_lost {
                     let refused = self.refusals(sub, id).saturating_add(1);
                     self.put_off(sub, &event, refused, now, out);
@@ -144,6 +148,17 @@ impl Relay {
         true
     }
 
+    /// What the relay stores under the id of a lost event is not that event.
+    fn give_up_lost(&mut self, sub: Sub, id: EventId) {
+        if self
+            .subs
+            .row_mut(sub)
+            .is_some_and(|row| row.loss.is_gone(id))
+        {
+            self.recovery.shrunk(sub);
+        }
+    }
+
     /// Tells what became of a loss, once nothing of it is owed.
     pub(super) fn tell_settled(&mut self, sub: Sub, out: &mut Vec<Action>) {
         let Some(row) = self.subs.row_mut(sub) else {
@@ -204,11 +219,6 @@ impl Relay {
         if row.loss.lose(id, lost) {
             out.push(Action::Note(Note::Behind { sub, dated }));
         }
-    }
-
-    /// Whether nothing is known of an event, and no copy of it awaits its verdict.
-    pub(super) fn is_missing(&self, id: EventId) -> bool {
-        !self.seen.contains(&id) && !self.pending.contains(id)
     }
 
     /// The consumer says what became of an event. What it hands back is a loss like any other.

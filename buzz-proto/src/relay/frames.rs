@@ -89,13 +89,13 @@ impl Relay {
         if self.pending.merge(sub, &event, owed) || self.seen.contains(&event.id()) {
             return;
         }
-        let (limits, id) = (&self.config.limits, event.id());
+        let (limits, dated) = (&self.config.limits, event.created_at());
         let source = (owed, Source::Live);
-        if self.pending.push(sub, event, source, limits).is_err() && owed && self.is_missing(id) {
+        if self.pending.push(sub, event, source, limits).is_err() && owed {
             let relay_time = self.relay_time_at(context.now);
             let limits = &self.config.limits;
             self.subs
-                .could_not_keep(sub, relay_time, context.now, limits);
+                .could_not_keep(sub, dated, relay_time, context.now, limits);
         }
     }
 

@@ -24,6 +24,7 @@ impl Relay {
             self.ledger.restore(record);
             self.restored.insert(record.sub, record.settled);
         }
+        self.resumed = self.restored.values().max().copied();
         let oldest = self.restored.values().min();
         if let (true, Some(oldest)) = (has_workers, oldest) {
             self.answers = answers::Answers::since(*oldest);

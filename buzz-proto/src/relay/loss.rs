@@ -79,6 +79,8 @@ pub(super) struct Window {
     pub(super) is_known: bool,
     /// Whether a known event ends it, because no date does.
     pub(super) ends_at_known: bool,
+    /// Only a known event that is older than this ends it.
+    pub(super) known_below: UnixTime,
     /// Whether the next page is the largest, because a smaller one lay in one second.
     pub(super) is_wide: bool,
     /// Pages in a row that did not come to their end: each halves the next.
@@ -121,6 +123,7 @@ impl Window {
             by_connection: false,
             is_known: false,
             ends_at_known: false,
+            known_below: UnixTime(u64::MAX),
             is_wide: false,
             halvings: 0,
             doubts: Doubts { count: 0, at: None },
@@ -132,8 +135,19 @@ impl Window {
         self.position.is_some_and(|position| position < self.from)
     }
 
+    /// Only what is older than this can be known to lie beyond its end.
+    fn known_end(&self) -> UnixTime {
+        if self.ends_at_known {
+            let position = self.position.unwrap_or(UnixTime(u64::MAX));
+            position.min(self.known_below)
+        } else {
+            self.from
+        }
+    }
+
     /// Takes in another: what was read of either counts as not read where the other reaches.
     fn join(&mut self, other: Self) {
+        self.known_below = self.known_end().min(other.known_end());
         self.from = self.from.min(other.from);
         self.position = match (self.position, other.position) {
             (Some(one), Some(two)) => Some(one.max(two)),

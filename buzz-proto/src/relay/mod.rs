@@ -81,6 +81,8 @@ pub struct Relay {
     ledger: ledger::Ledger,
     /// Where an earlier life left off, for subscriptions that are not wanted yet.
     restored: BTreeMap<Sub, UnixTime>,
+    /// An earlier life went on until then at least.
+    resumed: Option<UnixTime>,
     answers: answers::Answers,
     inform: inform::Inform,
     /// Whether `/query` can be used.
@@ -200,6 +202,7 @@ impl Relay {
             audits: audit::Audits::new(limits.audit, seed.derive(4)),
             ledger: ledger::Ledger::new(config.records.is_some()),
             restored: BTreeMap::new(),
+            resumed: None,
             answers: answers::Answers::none(),
             inform: inform::Inform::default(),
             route: call::Route::default(),

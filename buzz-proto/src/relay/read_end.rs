@@ -51,7 +51,11 @@ impl Read<'_> {
     /// The end of a read of ids: what a believed answer does not contain, the relay does not have.
     pub(super) fn end_ids(&self, row: &mut Row, asked: &[(UnixTime, EventId)]) -> Learnt {
         let mut learnt = Learnt::default();
-        if !self.is_whole {
+        for (_, id) in asked.iter().filter(|(_, id)| self.seen.contains(id)) {
+            // Another subscription has delivered it.
+            learnt.has_shrunk |= row.loss.take(*id).is_some();
+        }
+        if !self.is_whole || row.loss.ids_len() == 0 {
             return learnt;
         }
         if !self.is_believed(row.loss.doubts.count()) {
@@ -102,8 +106,9 @@ impl Read<'_> {
             window.position = Some(dated);
             window.after = None;
             window.is_wide = false;
-        } else if self.has_query {
-            // All of the page lies in one second: only HTTP pages finer than that.
+        } else if self.has_query && window.after.is_none_or(|after| after < id) {
+            // All of the page lies in one second: only HTTP pages finer than that, and not the
+            // HTTP of every relay.
             window.after = Some(id);
         } else if !(window.is_wide || self.page.has_limit(self.limit_max)) {
             window.is_wide = true;
@@ -125,7 +130,8 @@ impl Read<'_> {
                 return learnt;
             }
         }
-        let ends = window.is_read() || (window.ends_at_known && self.ends_at_known(dated));
+        let may_know = window.ends_at_known && dated < window.known_below;
+        let ends = window.is_read() || (may_know && self.ends_at_known(dated));
         if ends {
             row.loss.close_window();
         }

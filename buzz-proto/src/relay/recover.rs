@@ -157,7 +157,9 @@ impl Relay {
         let mut moved = false;
         while let Some((sub, event, number)) = self.recovery.held.front() {
             let (sub, source) = (*sub, Source::Attempt(*number));
-            let owed = !self.subs.page_precedes_floor(sub, event.created_at());
+            let owed = self
+                .subs
+                .is_owed_of_page(sub, event.id(), event.created_at());
             let is_known = !self.subs.contains(sub)
                 || self.seen.contains(&event.id())
                 || self.pending.merge(sub, event, owed);

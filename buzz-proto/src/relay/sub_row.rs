@@ -79,6 +79,8 @@ pub(super) struct Request {
     /// The relay's time when it was sent.
     pub(super) begun: Option<UnixTime>,
     pub(super) newest: Newest,
+    /// The newest date among what was delivered before it was sent.
+    pub(super) known: Option<UnixTime>,
     /// Whether it brought something that could not be kept.
     pub(super) has_failed: bool,
     /// Whether it was not answered in time. A late answer still counts.
@@ -91,6 +93,14 @@ pub(super) struct Request {
 pub(super) struct Newest {
     limit: usize,
     events: BTreeSet<(UnixTime, core::cmp::Reverse<EventId>)>,
+}
+
+impl Request {
+    /// Whether nothing came that is as old as what is known, although it was asked for.
+    fn lacks(&self, known: Option<UnixTime>) -> bool {
+        let asked = known.filter(|known| self.filter.since.is_none_or(|since| *known >= since));
+        asked.is_some_and(|known| self.newest.oldest().is_none_or(|oldest| oldest > known))
+    }
 }
 
 impl Newest {
@@ -109,6 +119,10 @@ impl Newest {
 
     pub(super) fn is_empty(&self) -> bool {
         self.events.is_empty()
+    }
+
+    fn oldest(&self) -> Option<UnixTime> {
+        self.events.first().map(|(dated, _)| *dated)
     }
 
     /// How far a history that may hold more was read: the last of the newest, in the order of a
@@ -226,13 +240,14 @@ impl Row {
     ) {
         let base = self.base(limits);
         let is_sound = has_ended && !request.has_failed;
-        if is_sound && request.newest.is_empty() {
+        let end = request.newest.end(most).map(|(dated, _)| dated);
+        let is_hollow = end.is_none() && request.lacks(request.known);
+        if is_sound && (request.newest.is_empty() || is_hollow) {
             return self.end_empty_read(request, base, now);
         }
-        let end = request.newest.end(most).map(|(dated, _)| dated);
         let mut window = Window::from(base.unwrap_or_default());
         window.by_connection = true;
-        window.is_known = is_sound;
+        window.is_known = true;
         match (is_sound, end, base) {
             (true, None, _) => {}
             (true, Some(end), Some(base)) if end < base => {}
@@ -258,14 +273,13 @@ impl Row {
         self.read_to = former.max(Some(begun.before(limits.drift)));
     }
 
-    /// A history with nothing in it. A relay whose database fails answers so too: nothing is
-    /// taken as read, and where something is known to be it is read again.
+    /// A history with nothing in it, or nothing but what may have come live meanwhile. A relay
+    /// whose database fails answers so too: nothing is taken as read, and where something is known
+    /// to be it is read again.
     fn end_empty_read(&mut self, request: &Request, base: Option<UnixTime>, now: MonoTime) {
-        let is_wrong = match (self.known, request.filter.since) {
-            (Some(known), Some(since)) => known >= since,
-            (Some(_), None) => true,
-            (None, _) => false,
-        };
+        let is_empty = request.newest.is_empty();
+        let known = if is_empty { self.known } else { request.known };
+        let is_wrong = request.lacks(known);
         if is_wrong {
             let mut window = Window::from(base.unwrap_or_default());
             window.by_connection = true;

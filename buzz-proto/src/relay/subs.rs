@@ -14,7 +14,7 @@ use super::names::Names;
 use super::sub_row::{Floor, Newest, Phase, Request, Row, Sending, name};
 use super::{Interest, Limits, Sub};
 use crate::gate::Generation;
-use crate::ids::{PubKey, WriteId};
+use crate::ids::{EventId, PubKey, WriteId};
 use crate::time::{MonoTime, Now, UnixTime, Why};
 use crate::wire::{Event, Filter, Reason, ReasonClass, SubName};
 
@@ -154,6 +154,7 @@ impl Subs {
                 let base = row.base(limits);
                 let mut window = Window::from(base.unwrap_or_default());
                 window.by_signal = true;
+                window.is_known = row.known >= Some(window.from);
                 window.ends_at_known = base.is_none();
                 row.loss.open(window, now);
             }
@@ -240,6 +241,7 @@ impl Subs {
     pub(super) fn could_not_keep(
         &mut self,
         sub: Sub,
+        dated: UnixTime,
         relay_time: Option<UnixTime>,
         now: MonoTime,
         limits: &Limits,
@@ -255,6 +257,7 @@ impl Subs {
         let from = reach.or_else(|| row.base(limits));
         let mut window = Window::from(from.unwrap_or_default());
         window.ends_at_known = from.is_none();
+        window.known_below = dated;
         window.is_known = true;
         row.loss.open(window, now);
     }
@@ -268,11 +271,14 @@ impl Subs {
         is_history && row.floor.date().is_none_or(|floor| dated < floor)
     }
 
-    /// Whether an event that a page brought is older than what is owed.
-    pub(super) fn page_precedes_floor(&self, sub: Sub, dated: UnixTime) -> bool {
+    /// Whether an event that a page brought is owed: what was lost is, and else what is not older
+    /// than the floor of a first read.
+    pub(super) fn is_owed_of_page(&self, sub: Sub, id: EventId, dated: UnixTime) -> bool {
         let row = self.rows.get(&sub).filter(|row| row.is_first);
-        row.and_then(|row| row.floor.date())
-            .is_some_and(|floor| dated < floor)
+        row.is_none_or(|row| {
+            let precedes = row.floor.date().is_some_and(|floor| dated < floor);
+            !precedes || row.loss.get(id).is_some()
+        })
     }
 
     /// The history of a request has ended. False when it had ended before.
@@ -372,6 +378,7 @@ impl Subs {
             written: None,
             begun: sending.relay_time,
             newest: Newest::new(limits.live_page as usize),
+            known: row.known,
             has_failed: false,
             is_overdue: false,
             filter: filter.clone(),

@@ -83,6 +83,10 @@ pub struct Bench {
     pub history: Answer,
     /// `/query` is there.
     pub has_query: bool,
+    /// Within one second, `/query` goes on after an id.
+    pub pages_within_seconds: bool,
+    /// Events whose signature is wrong.
+    pub forged: BTreeSet<EventId>,
     /// Events that must not come.
     pub forbidden: BTreeSet<EventId>,
     disposed: BTreeSet<EventId>,
@@ -126,6 +130,8 @@ impl Bench {
             page: Answer::Whole,
             history: Answer::Whole,
             has_query: false,
+            pages_within_seconds: true,
+            forged: BTreeSet::new(),
             forbidden: BTreeSet::new(),
             disposed: BTreeSet::new(),
             keeps: true,
@@ -234,9 +240,9 @@ impl Bench {
     fn carry_out(&mut self, at: MonoTime, order: Action, facts: &mut Vec<Input>) {
         let conn = self.script.conn();
         match order {
-            Action::Verify { ticket, .. } => facts.push(Input::Verified {
+            Action::Verify { ticket, event } => facts.push(Input::Verified {
                 ticket,
-                genuine: true,
+                genuine: !self.forged.contains(&event.id()),
             }),
             Action::Deliver { event, lives, .. } => {
                 if self.forbidden.contains(&event.id()) {
@@ -335,6 +341,11 @@ impl Bench {
         self.stored
             .insert(toy::id(n), Toy::mention(n, channel(place)).dated(dated));
         toy::id(n)
+    }
+
+    /// As [`store`](Self::store), with an event that is written by hand.
+    pub fn store_as(&mut self, event: &Toy) {
+        self.stored.insert(event.event().id(), event.clone());
     }
 
     /// The date of a stored event.

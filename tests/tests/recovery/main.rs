@@ -5,5 +5,6 @@ mod clocks;
 mod failures;
 mod outages;
 mod overload;
+mod owed;
 mod pace;
 mod records;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use buzz_proto::seed::Seed;
-use buzz_sim::world::{Pace, World};
+use buzz_sim::world::{Pace, World, channel};
 
 use crate::support::*;
 
@@ -75,6 +75,22 @@ fn what_was_written_between_two_lives_is_delivered_to_the_next() {
     publish(&mut world, 300);
     world.restart().expect("the records work");
     world.run_for(30 * MINUTE);
+    world.restart().expect("the records work");
+    world.set_online(true);
+    heal(&mut world);
+
+    assert_whole(&world);
+}
+
+#[test]
+fn what_is_said_in_a_channel_that_was_opened_while_the_agent_was_away_is_owed_to_the_next_life() {
+    let mut world = live(keeping(16), 7);
+    world.set_pace(Pace::Eager);
+    world.run_for(MINUTE);
+    world.set_online(false);
+    world.open_channel(channel(7)).expect("it is new");
+    mention(&mut world, 7, None);
+    world.run_for(MINUTE);
     world.restart().expect("the records work");
     world.set_online(true);
     heal(&mut world);

@@ -77,7 +77,9 @@ impl Bench {
             .map(|toy| (toy.event(), toy))
             .filter(|(event, _)| filter.matches(event))
             .filter(|(event, _)| match (filter.until, filter.before_id) {
-                (Some(until), Some(before)) => event.created_at() < until || event.id() > before,
+                (Some(until), Some(before)) if self.pages_within_seconds => {
+                    event.created_at() < until || event.id() > before
+                }
                 _ => true,
             })
             .collect();

@@ -40,8 +40,15 @@ impl Clock {
     /// The wall clock; the Unix epoch itself when it is set to an earlier time.
     #[must_use]
     pub fn wall() -> UnixTime {
+        Self::wall_and_rest().0
+    }
+
+    /// The wall clock in whole seconds, and what they leave out, less than a second.
+    pub(crate) fn wall_and_rest() -> (UnixTime, Duration) {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        UnixTime(since.map_or(0, |since| since.as_secs()))
+        let since = since.unwrap_or_default();
+        let rest = Duration::from_nanos(since.subsec_nanos().into());
+        (UnixTime(since.as_secs()), rest)
     }
 }
 

@@ -45,6 +45,9 @@ use crate::ws::{Socket, SocketEvent};
 
 /// The machine extrapolates the wall clock between reports this far apart.
 const WALL_CLOCK_PERIOD: Duration = Duration::from_secs(10);
+/// A report later in its second than this would keep the machine's time behind: an answer might be
+/// dated before its question.
+const WALL_CLOCK_REST_MAX: Duration = Duration::from_millis(50);
 /// Facts fed in a row before a tick that is due: a socket that never falls silent must not keep
 /// deadlines from being seen.
 const FACTS_BEFORE_TICK: u32 = 64;
@@ -152,7 +155,7 @@ impl<R: Runtime> Driver<R> {
 
     /// Runs until the machine has ended.
     pub(crate) async fn run(mut self) {
-        self.feed(Input::WallClock(Clock::wall()));
+        self.tell_wall();
         while !self.ended {
             let message = poll_fn(|cx| self.poll_message(cx)).await;
             self.take(message);
@@ -160,6 +163,12 @@ impl<R: Runtime> Driver<R> {
         self.abort_all();
         self.finish_keeping().await;
         self.record.finish(&mut self.report);
+    }
+
+    /// Reports the wall clock out of turn.
+    fn tell_wall(&mut self) {
+        let wall = self.timer.read_wall(self.clock.now());
+        self.feed(wall);
     }
 
     /// Nothing that runs beside the driver is to outlive it.
@@ -292,6 +301,16 @@ fn facts_into<S: Send + 'static>(inbox: Inbox<S>) -> Facts {
     })
 }
 
+/// When the wall clock is reported after a report that left `rest` out: where a second begins.
+fn next_report(now: MonoTime, rest: Duration) -> MonoTime {
+    let span = if rest > WALL_CLOCK_REST_MAX {
+        Duration::from_secs(1)
+    } else {
+        WALL_CLOCK_PERIOD
+    };
+    now.after(span.saturating_sub(rest))
+}
+
 /// The one timer: the machine's wake, and the wall clock's period.
 struct Timer<R> {
     wake: Option<MonoTime>,
@@ -315,12 +334,17 @@ impl<R: Runtime> Timer<R> {
         self.wake = wake;
     }
 
+    fn read_wall(&mut self, now: MonoTime) -> Input {
+        let (wall, rest) = Clock::wall_and_rest();
+        self.wall = next_report(now, rest);
+        Input::WallClock(wall)
+    }
+
     /// The fact that is due. A tick stays due until the machine has moved its wake.
     fn poll(&mut self, now: MonoTime, cx: &mut Context<'_>) -> Poll<Input> {
         loop {
             if now >= self.wall {
-                self.wall = now.after(WALL_CLOCK_PERIOD);
-                return Poll::Ready(Input::WallClock(Clock::wall()));
+                return Poll::Ready(self.read_wall(now));
             }
             if self.wake.is_some_and(|wake| now >= wake) {
                 return Poll::Ready(Input::Tick);

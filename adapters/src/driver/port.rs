@@ -151,7 +151,7 @@ impl<R: Runtime> Driver<R> {
         match result {
             Ok((socket, date)) => {
                 self.socket = Some((conn, socket));
-                self.feed(Input::WallClock(Clock::wall()));
+                self.tell_wall();
                 self.feed(Input::Relay(relay::Input::Connected { conn, date }));
             }
             Err(error) => {

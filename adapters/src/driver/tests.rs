@@ -12,12 +12,12 @@ use buzz_proto::ids::{ChannelId, Ticket};
 use buzz_proto::input::{Command, Input};
 use buzz_proto::publish;
 use buzz_proto::relay::{self, BrokeCause, Record, Sub};
-use buzz_proto::time::UnixTime;
+use buzz_proto::time::{MonoTime, UnixTime};
 use futures_util::StreamExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use super::{Driver, Message};
+use super::{Driver, Message, next_report};
 use crate::connect::{Report, Setup};
 use crate::delivery::deliveries;
 use crate::keep::Keeper;
@@ -222,6 +222,15 @@ async fn the_question_for_the_document_is_not_signed_and_a_large_answer_is_not_r
         "{request}"
     );
     assert!(!request.contains("authorization"), "{request}");
+}
+
+#[test]
+fn the_wall_clock_is_reported_where_a_second_begins() {
+    for (rest, next) in [(0, 10_000), (50, 9_950), (51, 949), (999, 1)] {
+        let rest = Duration::from_millis(rest);
+        let next = MonoTime::ZERO.after(Duration::from_millis(next));
+        assert_eq!(next_report(MonoTime::ZERO, rest), next);
+    }
 }
 
 type Written = (Vec<Record>, Vec<Sub>);

@@ -118,6 +118,13 @@ impl Answers {
         }
     }
 
+    /// The time to look is over: what was found counts.
+    fn stop(&mut self) {
+        if let Self::Unknown { found, .. } = self {
+            *self = Self::Known(core::mem::take(found));
+        }
+    }
+
     /// The page under way has failed: it is asked again while there is time, after a rest if
     /// the present is given: without it, the next read goes another way.
     pub(super) fn page_broke(&mut self, now: Option<MonoTime>) {
@@ -211,7 +218,7 @@ impl Relay {
             None => {}
         }
         if is_late {
-            self.answers = Answers::none();
+            self.answers.stop();
             out.push(Action::Note(Note::AnswersUnread));
         }
         true

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::link::Return;
 use super::sub_row::{Floor, Sending};
 use super::subs::Expiry;
-use super::{Action, CloseCause, End, Relay, SYNC_QUIET, Sub, SubState};
+use super::{Action, CloseCause, End, Relay, SYNC_PAUSE, SYNC_QUIET, Sub, SubState};
 use crate::ids::ConnId;
 use crate::note::{Note, SubPhase};
 use crate::quotas::Quotas;
@@ -162,11 +162,13 @@ impl Relay {
     /// Reads everything again because the relay said that it dropped frames. Such a read that has
     /// ended keeps the next one away, each time twice as long: a relay that drops frames is busy.
     fn resync(&mut self, now: &mut Now) -> bool {
-        if self.sync.is_under_way {
-            if self.subs.are_doubted() {
+        if let Some(begun) = self.sync.under_way {
+            // One that finds no room for long is not to keep the next signal from being heeded.
+            let patience = begun.after(SYNC_PAUSE.1);
+            if self.subs.are_doubted() && !now.reached(patience, Why::Resubscribe) {
                 return false;
             }
-            self.sync.is_under_way = false;
+            self.sync.under_way = None;
             self.sync.next = Some(now.time().after(self.sync.ladder.climb()));
         }
         if !self.sync.is_due || self.subs.unanswered() > 0 {
@@ -181,7 +183,7 @@ impl Relay {
             }
         }
         self.sync.is_due = false;
-        self.sync.is_under_way = true;
+        self.sync.under_way = Some(now.time());
         self.subs.doubt(now.time(), &self.config.limits);
         true
     }

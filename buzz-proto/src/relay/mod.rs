@@ -115,8 +115,8 @@ struct Writes {
 #[derive(Clone, Debug)]
 struct Sync {
     is_due: bool,
-    /// Whether what it asks for is being read.
-    is_under_way: bool,
+    /// Since when what it asks for is being read.
+    under_way: Option<MonoTime>,
     /// The earliest next read.
     next: Option<MonoTime>,
     ladder: Ladder,
@@ -425,7 +425,7 @@ impl Sync {
     fn new() -> Self {
         Self {
             is_due: false,
-            is_under_way: false,
+            under_way: None,
             next: None,
             ladder: Ladder::new(SYNC_PAUSE.0, SYNC_PAUSE.1),
         }

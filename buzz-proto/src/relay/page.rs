@@ -46,12 +46,12 @@ pub(super) enum Via {
     Http(Call),
 }
 
-/// The events at the beginning that came in a relay's order: however the read ends, nothing is
-/// missing between them.
+/// Whether the events came in a relay's order, the newest first: then, however the read ends,
+/// nothing is missing between them. Live events among them are told by their being out of order.
 #[derive(Clone, Copy, Debug)]
 enum Run {
     GoesOn(Option<UnixTime>),
-    Over(Option<UnixTime>),
+    Broken,
 }
 
 impl Page {
@@ -162,7 +162,8 @@ impl Page {
     /// The second down to which nothing is missing, should no more come.
     pub(super) const fn run_end(&self) -> Option<UnixTime> {
         match self.run {
-            Run::GoesOn(end) | Run::Over(end) => end,
+            Run::GoesOn(end) => end,
+            Run::Broken => None,
         }
     }
 
@@ -183,7 +184,7 @@ impl Run {
     fn after(self, dated: UnixTime) -> Self {
         match self {
             Self::GoesOn(end) if end.is_none_or(|end| dated <= end) => Self::GoesOn(Some(dated)),
-            Self::GoesOn(end) | Self::Over(end) => Self::Over(end),
+            Self::GoesOn(_) | Self::Broken => Self::Broken,
         }
     }
 }

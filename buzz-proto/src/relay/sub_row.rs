@@ -158,6 +158,15 @@ impl Floor {
         }
     }
 
+    /// The floor, if it is not above this one.
+    pub(super) fn lowered(self, to: UnixTime) -> Self {
+        match self {
+            Self::At(date) => Self::At(date.min(to)),
+            Self::Known(date) => Self::Known(date.min(to)),
+            Self::Start { .. } => Self::At(to),
+        }
+    }
+
     pub(super) const fn date(self) -> Option<UnixTime> {
         match self {
             Self::At(date) | Self::Known(date) => Some(date),

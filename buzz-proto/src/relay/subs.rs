@@ -116,6 +116,7 @@ impl Subs {
         if let (false, Floor::At(floor)) = (same, floor) {
             // What is wanted now was not looked for before.
             row.read_to = row.read_to.map(|read_to| read_to.min(floor));
+            row.floor = row.floor.lowered(floor);
         }
         row.interest = interest;
         let stands = matches!(row.phase, Phase::Requested(_) | Phase::Live { .. });
@@ -150,6 +151,9 @@ impl Subs {
     /// Anything may be missing from what is live: all of it is read again.
     pub(super) fn doubt(&mut self, now: MonoTime, limits: &Limits) {
         for row in self.rows.values_mut() {
+            if let Phase::Requested(request) = &mut row.phase {
+                request.has_failed = true;
+            }
             if matches!(row.phase, Phase::Live { .. }) {
                 let base = row.base(limits);
                 let mut window = Window::from(base.unwrap_or_default());

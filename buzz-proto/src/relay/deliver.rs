@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
+use super::history::loss::Lost;
 use super::ledger::{Disposed, HandedBack};
-use super::loss::Lost;
 use super::verify::{Checked, Source, Verdict};
 use super::{Action, DELIVERIES_PER_ROUND, Disposal, Relay, Sub, stale};
 use crate::dedup::{Cursor, Inserted};

@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
+use super::history::page::Page;
 use super::link::Return;
 use super::membership::Change;
-use super::page::Page;
 use super::sub_row::Floor;
 use super::subs::Subs;
 use super::{

@@ -3,8 +3,9 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use super::history::answers::Answers;
 use super::link::Return;
-use super::{Action, Channels, CloseCause, End, Record, Relay, Sub, answers};
+use super::{Action, Channels, CloseCause, End, Record, Relay, Sub};
 use crate::dedup::Cursor;
 use crate::note::{GapWhy, Note};
 use crate::time::{Now, UnixTime, Why};
@@ -27,7 +28,7 @@ impl Relay {
         self.resumed = self.restored.values().max().copied();
         let oldest = self.restored.values().min();
         if let (true, Some(oldest)) = (has_workers, oldest) {
-            self.answers = answers::Answers::since(*oldest);
+            self.answers = Answers::since(*oldest);
         }
         self.config.records = records.map(|_| Vec::new());
     }

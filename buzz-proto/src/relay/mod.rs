@@ -4,32 +4,23 @@
 //! state: dial, authenticate, ask for subscriptions within the quotas, have events verified, and
 //! deliver each id once, or say why not.
 
-mod answers;
 mod ask;
-mod audit;
-mod audit_ask;
-mod audit_end;
 mod auth;
-mod call;
-mod choose;
 mod config;
 mod decide;
 mod deliver;
 mod facts;
 mod frames;
+mod history;
 mod inform;
 mod interface;
 mod keep;
 mod ledger;
 mod link;
-mod loss;
 mod membership;
 mod names;
 mod outbound;
-mod page;
-mod read_end;
 mod record;
-mod recover;
 mod room;
 mod roster;
 mod sub_row;
@@ -76,17 +67,17 @@ pub struct Relay {
     /// The newest date of an id that was forgotten although it may come again.
     forgotten: Option<UnixTime>,
     room: Room,
-    recovery: recover::Recovery,
-    audits: audit::Audits,
+    recovery: history::recover::Recovery,
+    audits: history::audit::Audits,
     ledger: ledger::Ledger,
     /// Where an earlier life left off, for subscriptions that are not wanted yet.
     restored: BTreeMap<Sub, UnixTime>,
     /// An earlier life went on until then at least.
     resumed: Option<UnixTime>,
-    answers: answers::Answers,
+    answers: history::answers::Answers,
     inform: inform::Inform,
     /// Whether `/query` can be used.
-    route: call::Route,
+    route: history::call::Route,
     outbound: outbound::Outbound,
     roster: roster::Roster,
     changes: VecDeque<membership::Change>,
@@ -198,14 +189,14 @@ impl Relay {
             seen: Seen::new(limits.seen_max as usize, seed.derive(2)),
             forgotten: None,
             room,
-            recovery: recover::Recovery::default(),
-            audits: audit::Audits::new(limits.audit, seed.derive(4)),
+            recovery: history::recover::Recovery::default(),
+            audits: history::audit::Audits::new(limits.audit, seed.derive(4)),
             ledger: ledger::Ledger::new(config.records.is_some()),
             restored: BTreeMap::new(),
             resumed: None,
-            answers: answers::Answers::none(),
+            answers: history::answers::Answers::none(),
             inform: inform::Inform::default(),
-            route: call::Route::default(),
+            route: history::call::Route::default(),
             outbound: outbound::Outbound::default(),
             roster: roster::Roster::new(me, limits, seed.derive(3)),
             changes: VecDeque::new(),
@@ -369,7 +360,7 @@ impl Relay {
         // Everything is read anew after a reconnect.
         self.sync.is_due = false;
         self.auth.reset();
-        self.route = call::Route::default();
+        self.route = history::call::Route::default();
         if self
             .recovery
             .page_if(|page| page.call().is_none())

@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::call::Call;
+use super::history::call::Call;
 use super::membership::{Change, MEMBERS, METADATA, Membership, membership};
 use super::{Action, HttpAnswer, Limits};
 use crate::backoff::Ladder;

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use core::time::Duration;
 
-use super::loss::{Doubts, Loss, Window};
+use super::history::loss::{Doubts, Loss, Window};
 use super::{Interest, Limits, Sub};
 use crate::backoff::Ladder;
 use crate::gate::Generation;

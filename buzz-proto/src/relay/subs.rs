@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
-use super::loss::Window;
+use super::history::loss::Window;
 use super::names::Names;
 use super::sub_row::{Floor, Newest, Phase, Request, Row, Sending, name};
 use super::{Interest, Limits, Sub};

@@ -48,7 +48,7 @@ fn wherever_a_life_ends_nothing_is_skipped_and_nothing_recorded_comes_again() {
         let draw = |key, number, end| Seed(seed).draw(key, number) % end;
         for round in 0..8 {
             let paces = [Pace::Stalled, Pace::OneEach(ms(150)), Pace::Eager];
-            world.set_pace(paces[draw(1, round, 3) as usize]);
+            world.set_pace(paces[usize::try_from(draw(1, round, 3)).expect("a small number")]);
             publish_in(&mut world, 1, 30, ms(draw(2, round, 200)));
             publish_in(&mut world, 2, 5, ms(draw(3, round, 200)));
             if draw(4, round, 2) == 0 {

@@ -180,6 +180,10 @@ const TROUBLES: [(u64, &str, Trouble); 16] = [
     (7, "fault", Play::fault),
 ];
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the troubles of one table have one type, and some can fail"
+)]
 impl Play {
     fn trouble(&mut self) -> Result<(), ScenarioError> {
         let all = TROUBLES.iter().map(|(weight, _, _)| weight).sum();

@@ -6,10 +6,10 @@ use alloc::vec::Vec;
 use super::audit::{Asked, Progress, Read};
 use super::call::Call;
 use super::page::{Page, Via};
-use super::sub_row::Phase;
-use super::{Action, Relay, Sub};
 use crate::ids::ConnId;
 use crate::quotas::Quotas;
+use crate::relay::sub_row::Phase;
+use crate::relay::{Action, Relay, Sub};
 use crate::time::{Now, Why};
 use crate::wire::{self, Filter};
 
@@ -18,7 +18,7 @@ const LIMIT: u32 = 100;
 
 impl Relay {
     /// Says what was missed, and reads what is due.
-    pub(super) fn audit(
+    pub(in crate::relay) fn audit(
         &mut self,
         conn: Option<ConnId>,
         now: &mut Now,

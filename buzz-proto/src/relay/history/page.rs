@@ -8,11 +8,11 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use super::Limits;
 use super::call::Call;
-use super::sub_row::Newest;
 use crate::gate::Generation;
 use crate::ids::{EventId, Ticket, WriteId};
+use crate::relay::Limits;
+use crate::relay::sub_row::Newest;
 use crate::time::{MonoTime, Now, UnixTime, Why};
 use crate::wire::{Event, Filter};
 
@@ -20,9 +20,9 @@ use crate::wire::{Event, Filter};
 const EXCESS_MAX: usize = 1000;
 
 #[derive(Clone, Debug)]
-pub(super) struct Page {
-    pub(super) via: Via,
-    pub(super) filter: Filter,
+pub(in crate::relay) struct Page {
+    pub(in crate::relay) via: Via,
+    pub(in crate::relay) filter: Filter,
     newest: Newest,
     /// What came, each event once.
     ids: BTreeSet<EventId>,
@@ -34,7 +34,7 @@ pub(super) struct Page {
 
 /// How a read is made.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Via {
+pub(in crate::relay) enum Via {
     /// A request that is closed at its end.
     Socket {
         n: u64,
@@ -55,7 +55,7 @@ enum Run {
 }
 
 impl Page {
-    pub(super) fn new(via: Via, filter: Filter) -> Self {
+    pub(in crate::relay) fn new(via: Via, filter: Filter) -> Self {
         let limit = filter.limit.unwrap_or(u32::MAX) as usize;
         Self {
             via,
@@ -70,16 +70,16 @@ impl Page {
     }
 
     /// Whether it is the request with this number.
-    pub(super) const fn is_n(&self, wanted: u64) -> bool {
+    pub(in crate::relay) const fn is_n(&self, wanted: u64) -> bool {
         matches!(self.via, Via::Socket { n, .. } if n == wanted)
     }
 
     /// Whether it is this call.
-    pub(super) fn is_ticket(&self, wanted: Ticket) -> bool {
+    pub(in crate::relay) fn is_ticket(&self, wanted: Ticket) -> bool {
         self.call().is_some_and(|call| call.ticket == wanted)
     }
 
-    pub(super) const fn call(&self) -> Option<Call> {
+    pub(in crate::relay) const fn call(&self) -> Option<Call> {
         match self.via {
             Via::Http(call) => Some(call),
             Via::Socket { .. } => None,
@@ -87,7 +87,7 @@ impl Page {
     }
 
     /// At which generation of the gate its request was sent.
-    pub(super) const fn stamp(&self) -> Option<Generation> {
+    pub(in crate::relay) const fn stamp(&self) -> Option<Generation> {
         match self.via {
             Via::Socket { stamp, .. } => Some(stamp),
             Via::Http(_) => None,
@@ -95,7 +95,7 @@ impl Page {
     }
 
     /// Takes an event. False when it was not asked for.
-    pub(super) fn take(&mut self, event: Event, now: MonoTime) -> bool {
+    pub(in crate::relay) fn take(&mut self, event: Event, now: MonoTime) -> bool {
         if !self.filter.matches(&event) {
             return false;
         }
@@ -113,13 +113,13 @@ impl Page {
     }
 
     /// Whether it brought more than is held.
-    pub(super) fn is_too_large(&self, limits: &Limits) -> bool {
+    pub(in crate::relay) fn is_too_large(&self, limits: &Limits) -> bool {
         let bytes_max = usize::try_from(limits.frame_bytes_max).unwrap_or(usize::MAX);
         self.bytes > bytes_max || self.events.len() > self.limit.saturating_add(EXCESS_MAX)
     }
 
     /// The request has left.
-    pub(super) fn written(&mut self, done: WriteId, now: MonoTime) {
+    pub(in crate::relay) fn written(&mut self, done: WriteId, now: MonoTime) {
         if let Via::Socket { write, heard, .. } = &mut self.via
             && *write == done
         {
@@ -127,12 +127,12 @@ impl Page {
         }
     }
 
-    pub(super) const fn is_write(&self, wanted: WriteId) -> bool {
+    pub(in crate::relay) const fn is_write(&self, wanted: WriteId) -> bool {
         matches!(self.via, Via::Socket { write, .. } if write.0 == wanted.0)
     }
 
     /// Whether the relay has been silent about it for too long.
-    pub(super) fn is_silent(&self, limits: &Limits, now: &mut Now) -> bool {
+    pub(in crate::relay) fn is_silent(&self, limits: &Limits, now: &mut Now) -> bool {
         match self.via {
             Via::Socket { heard, .. } => {
                 heard.is_some_and(|heard| now.reached(heard.after(limits.page_silence), Why::Page))
@@ -142,25 +142,25 @@ impl Page {
     }
 
     /// Whether it asked for so many events.
-    pub(super) const fn has_limit(&self, limit: u32) -> bool {
+    pub(in crate::relay) const fn has_limit(&self, limit: u32) -> bool {
         self.limit >= limit as usize
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::relay) fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
-    pub(super) fn brought(&self, id: EventId) -> bool {
+    pub(in crate::relay) fn brought(&self, id: EventId) -> bool {
         self.ids.contains(&id)
     }
 
     /// See [`Newest::end`].
-    pub(super) fn end(&self) -> Option<(UnixTime, EventId)> {
+    pub(in crate::relay) fn end(&self) -> Option<(UnixTime, EventId)> {
         self.newest.end(None)
     }
 
     /// The second down to which nothing is missing, should no more come.
-    pub(super) const fn run_end(&self) -> Option<UnixTime> {
+    pub(in crate::relay) const fn run_end(&self) -> Option<UnixTime> {
         match self.run {
             Run::GoesOn(end) => end,
             Run::Broken => None,
@@ -168,12 +168,12 @@ impl Page {
     }
 
     /// The events that it brought.
-    pub(super) fn events(&self) -> &[Event] {
+    pub(in crate::relay) fn events(&self) -> &[Event] {
         &self.events
     }
 
     /// The events, oldest first.
-    pub(super) fn into_events(mut self) -> Vec<Event> {
+    pub(in crate::relay) fn into_events(mut self) -> Vec<Event> {
         self.events
             .sort_by_key(|event| (event.created_at(), Reverse(event.id())));
         self.events

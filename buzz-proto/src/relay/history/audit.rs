@@ -10,11 +10,11 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::Sub;
 use super::call::Call;
 use super::page::Page;
 use crate::bucket::Bucket;
 use crate::ids::{EventId, Ticket};
+use crate::relay::Sub;
 use crate::seed::Seed;
 use crate::time::{MonoTime, Now, UnixTime, Why};
 use crate::wire::Filter;
@@ -30,38 +30,38 @@ const GROUP_MAX: usize = 10;
 
 /// The audits of all subscriptions.
 #[derive(Clone, Debug)]
-pub(super) struct Audits {
+pub(in crate::relay) struct Audits {
     seed: Seed,
     /// Between two audits of a subscription, a fifth more or less.
     period: Duration,
-    pub(super) rows: BTreeMap<Sub, Row>,
+    pub(in crate::relay) rows: BTreeMap<Sub, Row>,
     /// What is due, the earliest first.
-    pub(super) by_due: BTreeSet<(MonoTime, Sub)>,
-    pub(super) pace: Bucket,
-    pub(super) rechecks: Bucket,
+    pub(in crate::relay) by_due: BTreeSet<(MonoTime, Sub)>,
+    pub(in crate::relay) pace: Bucket,
+    pub(in crate::relay) rechecks: Bucket,
     /// So many subscriptions are asked for at once: fewer after an answer that was too large.
-    pub(super) group: usize,
-    pub(super) read: Option<Read>,
+    pub(in crate::relay) group: usize,
+    pub(in crate::relay) read: Option<Read>,
     /// Events that only an audit has brought so far, and of which subscription.
-    pub(super) found: BTreeMap<EventId, Found>,
+    pub(in crate::relay) found: BTreeMap<EventId, Found>,
     /// Until when the live subscription may bring them.
-    pub(super) awaited: BTreeSet<(MonoTime, EventId)>,
+    pub(in crate::relay) awaited: BTreeSet<(MonoTime, EventId)>,
     /// Subscriptions that missed events although they were requested anew for that, and when.
-    pub(super) repeated: BTreeMap<Sub, MonoTime>,
+    pub(in crate::relay) repeated: BTreeMap<Sub, MonoTime>,
 }
 
 /// The audit of one subscription.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Row {
+pub(in crate::relay) struct Row {
     phase: Phase,
     /// Audits begun, for the spread.
     round: u64,
     /// Whether it was requested anew because it had missed events.
-    pub(super) is_renewed: bool,
+    pub(in crate::relay) is_renewed: bool,
     /// Whether it is read alone, because an event did not name its channel.
-    pub(super) is_alone: bool,
+    pub(in crate::relay) is_alone: bool,
     /// How far the audit has come, if it has begun.
-    pub(super) progress: Option<Progress>,
+    pub(in crate::relay) progress: Option<Progress>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,41 +75,41 @@ enum Phase {
 
 /// When an audit is due, and for what.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Turn {
+pub(in crate::relay) struct Turn {
     at: MonoTime,
     is_recheck: bool,
 }
 
 /// How far an audit has come.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Progress {
+pub(in crate::relay) struct Progress {
     /// The relay's time when it began.
-    pub(super) begun: UnixTime,
-    pub(super) since: UnixTime,
+    pub(in crate::relay) begun: UnixTime,
+    pub(in crate::relay) since: UnixTime,
     /// How far it was read, from the newest second down; nothing before the first page.
-    pub(super) until: Option<UnixTime>,
+    pub(in crate::relay) until: Option<UnixTime>,
     /// Of the second `until`, what comes up to this id was read.
-    pub(super) after: Option<EventId>,
-    pub(super) pages: u32,
+    pub(in crate::relay) after: Option<EventId>,
+    pub(in crate::relay) pages: u32,
     /// Reads in a row that failed.
-    pub(super) failures: u32,
+    pub(in crate::relay) failures: u32,
     /// How often the page is halved, because the answer was too large.
-    pub(super) halvings: u32,
+    pub(in crate::relay) halvings: u32,
     /// Whether all that came was compared.
-    pub(super) is_whole: bool,
+    pub(in crate::relay) is_whole: bool,
     /// Whether it brought an event that was not seen before.
-    pub(super) has_found: bool,
+    pub(in crate::relay) has_found: bool,
 }
 
 /// An event that only an audit has brought so far.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
-    pub(super) sub: Sub,
-    pub(super) phase: FoundPhase,
+pub(in crate::relay) struct Found {
+    pub(in crate::relay) sub: Sub,
+    pub(in crate::relay) phase: FoundPhase,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FoundPhase {
+pub(in crate::relay) enum FoundPhase {
     /// It has no verdict yet.
     Verifying,
     /// It is genuine and handed over; the live subscription may bring it until then.
@@ -118,17 +118,17 @@ pub(super) enum FoundPhase {
 
 /// A read under way.
 #[derive(Clone, Debug)]
-pub(super) enum Read {
+pub(in crate::relay) enum Read {
     /// One page for each subscription, in one call.
     Http(Call, Vec<(Sub, Page)>),
     Socket(Sub, Box<Page>),
 }
 
 /// What is asked for of one subscription.
-pub(super) type Asked = (Sub, Progress, Filter);
+pub(in crate::relay) type Asked = (Sub, Progress, Filter);
 
 impl Audits {
-    pub(super) fn new(period: Duration, seed: Seed) -> Self {
+    pub(in crate::relay) fn new(period: Duration, seed: Seed) -> Self {
         let minute = Duration::from_secs(60);
         Self {
             seed,
@@ -146,7 +146,7 @@ impl Audits {
     }
 
     /// The socket is over. A call under way is still answered, to nobody.
-    pub(super) fn reset(&mut self) {
+    pub(in crate::relay) fn reset(&mut self) {
         self.by_due.clear();
         self.found.clear();
         self.awaited.clear();
@@ -164,14 +164,14 @@ impl Audits {
     }
 
     /// A subscription is let go.
-    pub(super) fn forget(&mut self, sub: Sub) {
+    pub(in crate::relay) fn forget(&mut self, sub: Sub) {
         self.rest(sub);
         self.rows.remove(&sub);
         self.repeated.remove(&sub);
     }
 
     /// A subscription is live from now on, over a new request.
-    pub(super) fn is_live(&mut self, sub: Sub, now: MonoTime) {
+    pub(in crate::relay) fn is_live(&mut self, sub: Sub, now: MonoTime) {
         self.rest(sub);
         let row = self.rows.entry(sub).or_default();
         if row.is_renewed {
@@ -189,7 +189,7 @@ impl Audits {
     }
 
     /// A subscription is not live any more: nothing is awaited of it.
-    pub(super) fn rest(&mut self, sub: Sub) {
+    pub(in crate::relay) fn rest(&mut self, sub: Sub) {
         if let Some(row) = self.rows.get_mut(&sub) {
             if let Phase::Due(turn) = row.phase {
                 self.by_due.remove(&(turn.at, sub));
@@ -209,7 +209,7 @@ impl Audits {
     }
 
     /// The audit of a subscription is over; the next one follows in its time.
-    pub(super) fn next_round(&mut self, sub: Sub, now: MonoTime) {
+    pub(in crate::relay) fn next_round(&mut self, sub: Sub, now: MonoTime) {
         let Some(row) = self.rows.get_mut(&sub) else {
             return;
         };
@@ -231,7 +231,7 @@ impl Audits {
     }
 
     /// A read of a subscription has ended, and its audit goes on with the next one.
-    pub(super) fn goes_on(&mut self, sub: Sub, turn: Turn, progress: Option<Progress>) {
+    pub(in crate::relay) fn goes_on(&mut self, sub: Sub, turn: Turn, progress: Option<Progress>) {
         if let Some(row) = self.rows.get_mut(&sub) {
             row.progress = progress;
             self.is_due(sub, turn);
@@ -239,7 +239,13 @@ impl Audits {
     }
 
     /// A read of a subscription failed: it is repeated later.
-    pub(super) fn retry(&mut self, sub: Sub, turn: Turn, progress: Progress, now: MonoTime) {
+    pub(in crate::relay) fn retry(
+        &mut self,
+        sub: Sub,
+        turn: Turn,
+        progress: Progress,
+        now: MonoTime,
+    ) {
         let at = now.after(RETRY);
         self.goes_on(sub, Turn { at, ..turn }, Some(progress));
     }
@@ -255,7 +261,7 @@ impl Audits {
     }
 
     /// What is being read of a subscription, if the read under way still concerns it.
-    pub(super) fn reading(&self, sub: Sub) -> Option<(Turn, Progress)> {
+    pub(in crate::relay) fn reading(&self, sub: Sub) -> Option<(Turn, Progress)> {
         let row = self.rows.get(&sub)?;
         let Phase::Reading(turn) = row.phase else {
             return None;
@@ -264,7 +270,7 @@ impl Audits {
     }
 
     /// Whether what is due is a recheck.
-    pub(super) fn is_recheck(&self, sub: Sub) -> bool {
+    pub(in crate::relay) fn is_recheck(&self, sub: Sub) -> bool {
         self.turn(sub).is_some_and(|turn| turn.is_recheck)
     }
 
@@ -276,12 +282,15 @@ impl Audits {
     }
 
     /// Whether this call is an audit's.
-    pub(super) fn awaits(&self, ticket: Ticket) -> bool {
+    pub(in crate::relay) fn awaits(&self, ticket: Ticket) -> bool {
         matches!(&self.read, Some(Read::Http(call, _)) if call.ticket == ticket)
     }
 
     /// The page on the socket, if it is the one wanted.
-    pub(super) fn page_if(&mut self, is_wanted: impl Fn(&Page) -> bool) -> Option<&mut Page> {
+    pub(in crate::relay) fn page_if(
+        &mut self,
+        is_wanted: impl Fn(&Page) -> bool,
+    ) -> Option<&mut Page> {
         match &mut self.read {
             Some(Read::Socket(_, page)) => Some(&mut **page).filter(|page| is_wanted(page)),
             Some(Read::Http(..)) | None => None,
@@ -289,7 +298,7 @@ impl Audits {
     }
 
     /// Takes the call under way, with the page of each subscription.
-    pub(super) fn take_call(&mut self) -> Option<(Call, Vec<(Sub, Page)>)> {
+    pub(in crate::relay) fn take_call(&mut self) -> Option<(Call, Vec<(Sub, Page)>)> {
         match self.read.take()? {
             Read::Http(call, pages) => Some((call, pages)),
             read @ Read::Socket(..) => {
@@ -300,7 +309,7 @@ impl Audits {
     }
 
     /// Takes the page on the socket.
-    pub(super) fn take_page(&mut self) -> Option<(Sub, Page)> {
+    pub(in crate::relay) fn take_page(&mut self) -> Option<(Sub, Page)> {
         match self.read.take()? {
             Read::Socket(sub, page) => Some((sub, *page)),
             read @ Read::Http(..) => {
@@ -311,7 +320,7 @@ impl Audits {
     }
 
     /// An answer had a good size, or was too large for so many subscriptions.
-    pub(super) fn resize(&mut self, too_large_for: Option<usize>) {
+    pub(in crate::relay) fn resize(&mut self, too_large_for: Option<usize>) {
         let group = match too_large_for {
             Some(count) => count / 2,
             None => self.group.saturating_add(1),
@@ -320,7 +329,7 @@ impl Audits {
     }
 
     /// A read is ordered.
-    pub(super) fn begin(&mut self, asked: &[Asked], read: Read, now: &mut Now) {
+    pub(in crate::relay) fn begin(&mut self, asked: &[Asked], read: Read, now: &mut Now) {
         self.pace.take(now, Why::Audit);
         let mut is_recheck = false;
         for (sub, progress, _) in asked {
@@ -343,7 +352,7 @@ impl Audits {
 
 impl Progress {
     /// An audit that begins.
-    pub(super) const fn new(begun: UnixTime, since: UnixTime) -> Self {
+    pub(in crate::relay) const fn new(begun: UnixTime, since: UnixTime) -> Self {
         Self {
             begun,
             since,

@@ -4,11 +4,11 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use super::{HttpAnswer, Limits};
 use crate::gate::Generation;
 use crate::ids::Ticket;
 use crate::publish::settle;
 use crate::quotas::Quotas;
+use crate::relay::{HttpAnswer, Limits};
 use crate::time::{MonoTime, Now, UnixTime, Why};
 use crate::wire::{self, Event};
 
@@ -17,15 +17,19 @@ const FAILURES_MAX: u32 = 3;
 
 /// A call under way.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Call {
-    pub(super) ticket: Ticket,
+pub(in crate::relay) struct Call {
+    pub(in crate::relay) ticket: Ticket,
     since: MonoTime,
     sent: Generation,
 }
 
 impl Call {
     /// Takes what a call needs of the quota.
-    pub(super) fn start(quotas: &mut Quotas, tickets: &mut Ticket, now: &mut Now) -> Option<Self> {
+    pub(in crate::relay) fn start(
+        quotas: &mut Quotas,
+        tickets: &mut Ticket,
+        now: &mut Now,
+    ) -> Option<Self> {
         let sent = quotas.http.start(now)?;
         Some(Self {
             ticket: tickets.take(),
@@ -35,22 +39,22 @@ impl Call {
     }
 
     /// Whether it took too long.
-    pub(super) fn is_overdue(&self, limits: &Limits, now: &mut Now) -> bool {
+    pub(in crate::relay) fn is_overdue(&self, limits: &Limits, now: &mut Now) -> bool {
         now.reached(self.since.after(limits.answer), Why::Answer)
     }
 
     /// It has no answer.
-    pub(super) fn broke(self, quotas: &mut Quotas, now: MonoTime) {
+    pub(in crate::relay) fn broke(self, quotas: &mut Quotas, now: MonoTime) {
         quotas.http.fail(None, self.sent, now);
     }
 
     /// It is given up without knowledge of its answer.
-    pub(super) fn abandon(self, quotas: &mut Quotas) {
+    pub(in crate::relay) fn abandon(self, quotas: &mut Quotas) {
         quotas.http.abandon(self.sent);
     }
 
     /// It was answered. Gives the events of a good answer.
-    pub(super) fn answered(
+    pub(in crate::relay) fn answered(
         self,
         answer: &HttpAnswer,
         wall: Option<UnixTime>,
@@ -80,17 +84,17 @@ fn read_events(body: &Bytes, limits: &Limits) -> Option<Vec<Event>> {
 
 /// Whether `/query` can be used on this connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Route {
+pub(in crate::relay) struct Route {
     failures: u32,
 }
 
 impl Route {
-    pub(super) const fn is_open(self) -> bool {
+    pub(in crate::relay) const fn is_open(self) -> bool {
         self.failures < FAILURES_MAX
     }
 
     /// Learns from the status of an answer, or from there being none.
-    pub(super) const fn learn(&mut self, status: Option<u16>) {
+    pub(in crate::relay) const fn learn(&mut self, status: Option<u16>) {
         self.failures = match status {
             Some(200) => 0,
             // The limiter says nothing of the route.

@@ -8,14 +8,14 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::Sub;
 use crate::backoff::Ladder;
 use crate::ids::EventId;
 use crate::note::{GapWhy, Note};
+use crate::relay::Sub;
 use crate::time::{MonoTime, Now, UnixTime, Why};
 
 /// Events known by id; more are a window.
-pub(super) const LOST_MAX: usize = 1024;
+pub(in crate::relay) const LOST_MAX: usize = 1024;
 /// A window that is read, and one that takes in all else.
 const WINDOWS_MAX: usize = 2;
 /// After a read that recovered nothing, and after an event that was refused again.
@@ -25,22 +25,22 @@ const WAIT: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(
 const DOUBT: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Debug)]
-pub(super) struct Loss {
+pub(in crate::relay) struct Loss {
     ids: BTreeMap<EventId, Lost>,
     by_date: BTreeSet<(UnixTime, EventId)>,
     windows: VecDeque<Window>,
     /// Since when it has waited for half of the room.
     since: Option<MonoTime>,
     /// Whether it was told that it has waited for long.
-    pub(super) is_lagging: bool,
+    pub(in crate::relay) is_lagging: bool,
     /// Reads of ids in a row that brought nothing.
-    pub(super) doubts: Doubts,
+    pub(in crate::relay) doubts: Doubts,
     ladder: Ladder,
     not_before: Option<MonoTime>,
     /// The number of its last attempt; nothing was attempted before the first.
-    pub(super) attempted: u64,
+    pub(in crate::relay) attempted: u64,
     /// Events delivered late since it began.
-    pub(super) recovered: u64,
+    pub(in crate::relay) recovered: u64,
     /// What the relay does not have any more, not told yet.
     gone: Option<Gone>,
 }
@@ -54,55 +54,55 @@ struct Gone {
 
 /// An event that was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Lost {
-    pub(super) dated: UnixTime,
+pub(in crate::relay) struct Lost {
+    pub(in crate::relay) dated: UnixTime,
     /// How often it was read again in vain.
-    pub(super) refused: u32,
+    pub(in crate::relay) refused: u32,
     /// When it was lost last.
-    pub(super) at: MonoTime,
+    pub(in crate::relay) at: MonoTime,
 }
 
 /// A span of history that may hold events that were not delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Window {
+pub(in crate::relay) struct Window {
     /// Its oldest second.
-    pub(super) from: UnixTime,
+    pub(in crate::relay) from: UnixTime,
     /// How far it has been read, from its newest second down; nothing before the first page.
-    pub(super) position: Option<UnixTime>,
+    pub(in crate::relay) position: Option<UnixTime>,
     /// Of the second `position`, what comes up to this id was read.
-    pub(super) after: Option<EventId>,
+    pub(in crate::relay) after: Option<EventId>,
     /// Whether the relay said that it dropped frames.
-    pub(super) by_signal: bool,
+    pub(in crate::relay) by_signal: bool,
     /// Whether it was opened by a new connection: such a one waits for no cool-down.
-    pub(super) by_connection: bool,
+    pub(in crate::relay) by_connection: bool,
     /// Whether something is known to be in it.
-    pub(super) is_known: bool,
+    pub(in crate::relay) is_known: bool,
     /// Whether a known event ends it, because no date does.
-    pub(super) ends_at_known: bool,
+    pub(in crate::relay) ends_at_known: bool,
     /// Only a known event that is older than this ends it.
-    pub(super) known_below: UnixTime,
+    pub(in crate::relay) known_below: UnixTime,
     /// Whether the next page is the largest, because a smaller one lay in one second.
-    pub(super) is_wide: bool,
+    pub(in crate::relay) is_wide: bool,
     /// Pages in a row that did not come to their end: each halves the next.
-    pub(super) halvings: u32,
-    pub(super) doubts: Doubts,
+    pub(in crate::relay) halvings: u32,
+    pub(in crate::relay) doubts: Doubts,
 }
 
 /// Empty answers in a row where there should be events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Doubts {
+pub(in crate::relay) struct Doubts {
     count: u32,
     at: Option<MonoTime>,
 }
 
 impl Doubts {
     /// One more empty answer.
-    pub(super) const fn add(&mut self, now: MonoTime) {
+    pub(in crate::relay) const fn add(&mut self, now: MonoTime) {
         self.count = self.count.saturating_add(1);
         self.at = Some(now);
     }
 
-    pub(super) const fn count(self) -> u32 {
+    pub(in crate::relay) const fn count(self) -> u32 {
         self.count
     }
 
@@ -114,7 +114,7 @@ impl Doubts {
 
 impl Window {
     /// A window from a second on, to the present.
-    pub(super) const fn from(from: UnixTime) -> Self {
+    pub(in crate::relay) const fn from(from: UnixTime) -> Self {
         Self {
             from,
             position: None,
@@ -131,7 +131,7 @@ impl Window {
     }
 
     /// Whether all of it was read.
-    pub(super) fn is_read(&self) -> bool {
+    pub(in crate::relay) fn is_read(&self) -> bool {
         self.position.is_some_and(|position| position < self.from)
     }
 
@@ -162,7 +162,7 @@ impl Window {
 }
 
 impl Loss {
-    pub(super) fn new() -> Self {
+    pub(in crate::relay) fn new() -> Self {
         Self {
             ids: BTreeMap::new(),
             by_date: BTreeSet::new(),
@@ -178,37 +178,37 @@ impl Loss {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::relay) fn is_empty(&self) -> bool {
         self.ids.is_empty() && self.windows.is_empty()
     }
 
     /// How many events are known by id.
-    pub(super) fn ids_len(&self) -> usize {
+    pub(in crate::relay) fn ids_len(&self) -> usize {
         self.ids.len()
     }
 
     /// The oldest second that something is owed of.
-    pub(super) fn oldest(&self) -> Option<UnixTime> {
+    pub(in crate::relay) fn oldest(&self) -> Option<UnixTime> {
         let window = self.windows.iter().map(|window| window.from).min();
         self.oldest_id().into_iter().chain(window).min()
     }
 
     /// The oldest date of the events known by id.
-    pub(super) fn oldest_id(&self) -> Option<UnixTime> {
+    pub(in crate::relay) fn oldest_id(&self) -> Option<UnixTime> {
         self.by_date.first().map(|(dated, _)| *dated)
     }
 
     /// The newest date of the events known by id.
-    pub(super) fn newest(&self) -> Option<UnixTime> {
+    pub(in crate::relay) fn newest(&self) -> Option<UnixTime> {
         self.by_date.last().map(|(dated, _)| *dated)
     }
 
-    pub(super) fn get(&self, id: EventId) -> Option<Lost> {
+    pub(in crate::relay) fn get(&self, id: EventId) -> Option<Lost> {
         self.ids.get(&id).copied()
     }
 
     /// Records an event. Whether it is the first thing that is owed.
-    pub(super) fn lose(&mut self, id: EventId, lost: Lost) -> bool {
+    pub(in crate::relay) fn lose(&mut self, id: EventId, lost: Lost) -> bool {
         let is_first = self.is_empty();
         self.since.get_or_insert(lost.at);
         if self.ids.len() >= LOST_MAX && !self.ids.contains_key(&id) {
@@ -226,7 +226,7 @@ impl Loss {
     }
 
     /// An event was handed over, or is believed gone.
-    pub(super) fn take(&mut self, id: EventId) -> Option<Lost> {
+    pub(in crate::relay) fn take(&mut self, id: EventId) -> Option<Lost> {
         let lost = self.ids.remove(&id)?;
         self.by_date.remove(&(lost.dated, id));
         self.is_settled();
@@ -234,7 +234,7 @@ impl Loss {
     }
 
     /// The relay is believed not to have an event any more. Whether it was owed.
-    pub(super) fn is_gone(&mut self, id: EventId) -> bool {
+    pub(in crate::relay) fn is_gone(&mut self, id: EventId) -> bool {
         let Some(Lost { dated, .. }) = self.take(id) else {
             return false;
         };
@@ -250,7 +250,7 @@ impl Loss {
     }
 
     /// What the relay does not have, told as one once no other id is owed.
-    pub(super) fn take_gap(&mut self, sub: Sub) -> Option<Note> {
+    pub(in crate::relay) fn take_gap(&mut self, sub: Sub) -> Option<Note> {
         if !self.ids.is_empty() {
             return None;
         }
@@ -260,7 +260,7 @@ impl Loss {
     }
 
     /// What the relay does not have and was not told yet.
-    pub(super) fn gap(&self, sub: Sub) -> Option<Note> {
+    pub(in crate::relay) fn gap(&self, sub: Sub) -> Option<Note> {
         let Gone { count, from, to } = self.gone?;
         let (count, why) = (Some(count), GapWhy::NotStored);
         Some(Note::Gap {
@@ -273,7 +273,7 @@ impl Loss {
     }
 
     /// Records a window. The one that is being read stays as it is.
-    pub(super) fn open(&mut self, window: Window, now: MonoTime) {
+    pub(in crate::relay) fn open(&mut self, window: Window, now: MonoTime) {
         self.since.get_or_insert(now);
         if self.windows.len() < WINDOWS_MAX {
             self.windows.push_back(window);
@@ -283,31 +283,35 @@ impl Loss {
     }
 
     /// The window that is read.
-    pub(super) fn window(&self) -> Option<&Window> {
+    pub(in crate::relay) fn window(&self) -> Option<&Window> {
         self.windows.front()
     }
 
-    pub(super) fn window_mut(&mut self) -> Option<&mut Window> {
+    pub(in crate::relay) fn window_mut(&mut self) -> Option<&mut Window> {
         self.windows.front_mut()
     }
 
     /// The window that is read was read to its end.
-    pub(super) fn close_window(&mut self) {
+    pub(in crate::relay) fn close_window(&mut self) {
         self.windows.pop_front();
         self.is_settled();
     }
 
-    pub(super) fn has_windows(&self) -> bool {
+    pub(in crate::relay) fn has_windows(&self) -> bool {
         !self.windows.is_empty()
     }
 
-    pub(super) fn has_signal_window(&self) -> bool {
+    pub(in crate::relay) fn has_signal_window(&self) -> bool {
         self.windows.iter().any(|window| window.by_signal)
     }
 
     /// Whether anything is owed, and what may be asked now: what was refused again, and what is
     /// doubted, rests. The ids, oldest first, at most `count`.
-    pub(super) fn due_ids(&self, count: usize, now: &mut Now) -> Vec<(UnixTime, EventId)> {
+    pub(in crate::relay) fn due_ids(
+        &self,
+        count: usize,
+        now: &mut Now,
+    ) -> Vec<(UnixTime, EventId)> {
         if self.ids.is_empty() || !self.doubts.is_over(now) {
             return Vec::new();
         }
@@ -321,7 +325,7 @@ impl Loss {
 
     /// Whether a page of the window may be asked now: what it brings must find a place among the
     /// ids.
-    pub(super) fn is_window_due(&self, limit: usize, now: &mut Now) -> bool {
+    pub(in crate::relay) fn is_window_due(&self, limit: usize, now: &mut Now) -> bool {
         let fits = self.ids.len().saturating_add(limit) <= LOST_MAX;
         fits && self
             .window()
@@ -329,25 +333,30 @@ impl Loss {
     }
 
     /// Whether its own pause is over.
-    pub(super) fn is_rested(&self, now: &mut Now) -> bool {
+    pub(in crate::relay) fn is_rested(&self, now: &mut Now) -> bool {
         self.not_before
             .is_none_or(|until| now.reached(until, Why::Recovery))
     }
 
     /// Whether it has waited for so long.
-    pub(super) fn has_waited(&self, span: Duration, now: &mut Now) -> bool {
+    pub(in crate::relay) fn has_waited(&self, span: Duration, now: &mut Now) -> bool {
         self.since
             .is_some_and(|since| now.reached(since.after(span), Why::Recovery))
     }
 
-    pub(super) fn waited(&self, now: MonoTime) -> Duration {
+    pub(in crate::relay) fn waited(&self, now: MonoTime) -> Duration {
         self.since
             .map_or(Duration::ZERO, |since| now.saturating_since(since))
     }
 
     /// An attempt has ended. One that made do with little room is followed by a wait as long as the
     /// one before it: what comes live needs that room as well.
-    pub(super) fn attempt_ended(&mut self, has_shrunk: bool, is_scant: bool, now: MonoTime) {
+    pub(in crate::relay) fn attempt_ended(
+        &mut self,
+        has_shrunk: bool,
+        is_scant: bool,
+        now: MonoTime,
+    ) {
         if is_scant && !self.is_empty() {
             self.since = Some(now);
         }

@@ -11,14 +11,14 @@ use core::time::Duration;
 
 use super::audit::{Found, FoundPhase, Progress};
 use super::call::Call;
-use super::link::Return;
 use super::page::{Page, Via};
-use super::sub_row::Phase;
-use super::verify::{Checked, Source, Verdict};
-use super::{Action, BrokeCause, CloseCause, HttpAnswer, Relay, Sub};
 use crate::ids::EventId;
 use crate::note::Note;
 use crate::quotas::Quotas;
+use crate::relay::link::Return;
+use crate::relay::sub_row::Phase;
+use crate::relay::verify::{Checked, Source, Verdict};
+use crate::relay::{Action, BrokeCause, CloseCause, HttpAnswer, Relay, Sub};
 use crate::time::{MonoTime, Now, UnixTime, Why};
 use crate::wire::{Event, SubName};
 
@@ -68,7 +68,7 @@ impl Progress {
 
 impl Relay {
     /// The call under way was answered.
-    pub(super) fn audit_answered(
+    pub(in crate::relay) fn audit_answered(
         &mut self,
         answer: &HttpAnswer,
         now: MonoTime,
@@ -114,7 +114,7 @@ impl Relay {
     }
 
     /// The call under way has no answer.
-    pub(super) fn audit_broke(
+    pub(in crate::relay) fn audit_broke(
         &mut self,
         cause: BrokeCause,
         now: MonoTime,
@@ -130,7 +130,7 @@ impl Relay {
     }
 
     /// The call under way broke, or took too long.
-    pub(super) fn audit_unanswered(
+    pub(in crate::relay) fn audit_unanswered(
         &mut self,
         now: MonoTime,
         quotas: &mut Quotas,
@@ -185,7 +185,12 @@ impl Relay {
     }
 
     /// The page on the socket has come to its end.
-    pub(super) fn audit_eose(&mut self, now: MonoTime, quotas: &mut Quotas, out: &mut Vec<Action>) {
+    pub(in crate::relay) fn audit_eose(
+        &mut self,
+        now: MonoTime,
+        quotas: &mut Quotas,
+        out: &mut Vec<Action>,
+    ) {
         let Some((sub, page)) = self.take_audit_page() else {
             return;
         };
@@ -196,14 +201,14 @@ impl Relay {
     }
 
     /// The page on the socket is over without its end.
-    pub(super) fn audit_page_broke(&mut self, now: MonoTime, out: &mut Vec<Action>) {
+    pub(in crate::relay) fn audit_page_broke(&mut self, now: MonoTime, out: &mut Vec<Action>) {
         if let Some((sub, _)) = self.take_audit_page() {
             self.audit_failed(sub, now, out);
         }
     }
 
     /// The page on the socket brings more than is held.
-    pub(super) fn audit_page_too_large(&mut self, now: MonoTime, out: &mut Vec<Action>) {
+    pub(in crate::relay) fn audit_page_too_large(&mut self, now: MonoTime, out: &mut Vec<Action>) {
         if let Some((sub, page)) = self.take_audit_page() {
             self.halve_audit(sub, &page, now, out);
         }
@@ -339,7 +344,7 @@ impl Relay {
     }
 
     /// For an event of an audit that has its verdict: whether nothing else has brought it.
-    pub(super) fn found_by_audit(&self, checked: &Checked) -> Option<(EventId, bool)> {
+    pub(in crate::relay) fn found_by_audit(&self, checked: &Checked) -> Option<(EventId, bool)> {
         let id = checked.event.id();
         let is_genuine = checked.verdict == Verdict::Genuine;
         let is_found = is_genuine && checked.owed && !self.seen.contains(&id);
@@ -347,7 +352,7 @@ impl Relay {
     }
 
     /// What an audit has found was handed over: from now on the live subscription is waited for.
-    pub(super) fn await_found(&mut self, found: Option<(EventId, bool)>, now: MonoTime) {
+    pub(in crate::relay) fn await_found(&mut self, found: Option<(EventId, bool)>, now: MonoTime) {
         let Some((id, is_found)) = found else { return };
         let Some(found) = self.audits.found.get_mut(&id) else {
             return;
@@ -365,7 +370,7 @@ impl Relay {
     }
 
     /// A live subscription brought an event.
-    pub(super) fn brought_live(&mut self, id: EventId) {
+    pub(in crate::relay) fn brought_live(&mut self, id: EventId) {
         if let Some(found) = self.audits.found.remove(&id)
             && let FoundPhase::Awaited(until) = found.phase
         {
@@ -374,7 +379,7 @@ impl Relay {
     }
 
     /// Requests anew what did not bring what the relay stores.
-    pub(super) fn tell_missed(&mut self, now: &mut Now, out: &mut Vec<Action>) -> bool {
+    pub(in crate::relay) fn tell_missed(&mut self, now: &mut Now, out: &mut Vec<Action>) -> bool {
         let mut missed = BTreeSet::new();
         let mut moved = false;
         while let Some((until, id)) = self.audits.awaited.first().copied() {

@@ -4,11 +4,11 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::loss::LOST_MAX;
-use super::room::Free;
-use super::sub_row::{Phase, Row};
-use super::{Action, Relay, Sub};
 use crate::ids::EventId;
 use crate::note::Note;
+use crate::relay::room::Free;
+use crate::relay::sub_row::{Phase, Row};
+use crate::relay::{Action, Relay, Sub};
 use crate::time::{MonoTime, Now, UnixTime, Why};
 use crate::wire::Filter;
 
@@ -21,24 +21,28 @@ const OVERLAP: Duration = Duration::from_secs(5);
 
 /// What a page asks for.
 #[derive(Clone, Debug)]
-pub(super) enum Plan {
+pub(in crate::relay) enum Plan {
     Ids(Vec<(UnixTime, EventId)>),
     Window { limit: u32 },
 }
 
 /// What an attempt begins with.
 #[derive(Clone, Debug)]
-pub(super) struct Choice {
-    pub(super) sub: Sub,
-    pub(super) plan: Plan,
+pub(in crate::relay) struct Choice {
+    pub(in crate::relay) sub: Sub,
+    pub(in crate::relay) plan: Plan,
     /// Whether there is less than half of the room, and it has waited for long.
-    pub(super) is_scant: bool,
+    pub(in crate::relay) is_scant: bool,
 }
 
 impl Relay {
     /// The subscription that is read next, and what of it: of those for which there is room, the
     /// one whose last attempt is the oldest.
-    pub(super) fn choose(&mut self, now: &mut Now, out: &mut Vec<Action>) -> Option<Choice> {
+    pub(in crate::relay) fn choose(
+        &mut self,
+        now: &mut Now,
+        out: &mut Vec<Action>,
+    ) -> Option<Choice> {
         let mut lagging = None;
         let mut chosen: Option<(u64, Choice)> = None;
         for (sub, row) in self.subs.iter() {
@@ -79,7 +83,7 @@ impl Relay {
     }
 
     /// The next page of an attempt under way, while there is room for any of it.
-    pub(super) fn next_page(&self, sub: Sub, now: &mut Now) -> Option<Plan> {
+    pub(in crate::relay) fn next_page(&self, sub: Sub, now: &mut Now) -> Option<Plan> {
         let free = self.free(sub).left;
         let row = self.subs.row(sub).filter(|_| free > 0)?;
         self.plan(row, free, true, now)
@@ -112,13 +116,13 @@ impl Relay {
     }
 
     /// Whether a subscription can be read over HTTP: a relay refuses a query that names no kinds.
-    pub(super) fn has_query(&self, sub: Sub) -> bool {
+    pub(in crate::relay) fn has_query(&self, sub: Sub) -> bool {
         let names_kinds = |row: &Row| sub == Sub::Membership || !row.interest.kinds.is_empty();
         self.route.is_open() && self.subs.row(sub).is_some_and(names_kinds)
     }
 
     /// The largest page that the relay gives and whose events could all be owed.
-    pub(super) fn page_max(&self) -> u32 {
+    pub(in crate::relay) fn page_max(&self) -> u32 {
         let told = self.inform.limit_max().unwrap_or(u32::MAX);
         let held = u32::try_from(LOST_MAX).unwrap_or(u32::MAX);
         self.config.limits.page.min(told).clamp(1, held)
@@ -142,7 +146,7 @@ impl Relay {
 
     /// The filter of a page, and whether it goes over HTTP: a doubted answer is asked for there,
     /// and what a request on the socket cannot tell apart.
-    pub(super) fn page_filter(
+    pub(in crate::relay) fn page_filter(
         &self,
         sub: Sub,
         plan: &Plan,

@@ -11,10 +11,10 @@ use core::time::Duration;
 use smallvec::smallvec;
 
 use super::page::{Page, Via};
-use super::{Action, Relay};
 use crate::ids::{ConnId, EventId};
 use crate::note::Note;
 use crate::quotas::Quotas;
+use crate::relay::{Action, Relay};
 use crate::time::{MonoTime, Now, UnixTime, Why};
 use crate::wire::Filter;
 
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const REST: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
-pub(super) enum Answers {
+pub(in crate::relay) enum Answers {
     /// There is nothing to look for, or it was found.
     Known(BTreeSet<EventId>),
     Unknown {
@@ -44,12 +44,12 @@ pub(super) enum Answers {
 
 impl Answers {
     /// Nothing is looked for.
-    pub(super) const fn none() -> Self {
+    pub(in crate::relay) const fn none() -> Self {
         Self::Known(BTreeSet::new())
     }
 
     /// Looks for answers from this second on.
-    pub(super) const fn since(since: UnixTime) -> Self {
+    pub(in crate::relay) const fn since(since: UnixTime) -> Self {
         Self::Unknown {
             since,
             found: BTreeSet::new(),
@@ -61,12 +61,12 @@ impl Answers {
         }
     }
 
-    pub(super) const fn are_known(&self) -> bool {
+    pub(in crate::relay) const fn are_known(&self) -> bool {
         matches!(self, Self::Known(_))
     }
 
     /// Whether an event was answered before the start.
-    pub(super) fn contains(&self, id: EventId) -> bool {
+    pub(in crate::relay) fn contains(&self, id: EventId) -> bool {
         match self {
             Self::Known(found) => found.contains(&id),
             Self::Unknown { .. } => false,
@@ -74,7 +74,10 @@ impl Answers {
     }
 
     /// The page under way, if it is the one wanted.
-    pub(super) fn page_if(&mut self, is_wanted: impl Fn(&Page) -> bool) -> Option<&mut Page> {
+    pub(in crate::relay) fn page_if(
+        &mut self,
+        is_wanted: impl Fn(&Page) -> bool,
+    ) -> Option<&mut Page> {
         match self {
             Self::Unknown { page, .. } => page.as_deref_mut().filter(|page| is_wanted(page)),
             Self::Known(_) => None,
@@ -82,7 +85,7 @@ impl Answers {
     }
 
     /// The socket is over: what was asked over it is asked anew.
-    pub(super) fn reset(&mut self) {
+    pub(in crate::relay) fn reset(&mut self) {
         if let Self::Unknown { page, .. } = self
             && page.as_ref().is_some_and(|page| page.call().is_none())
         {
@@ -91,7 +94,7 @@ impl Answers {
     }
 
     /// The page under way has ended.
-    pub(super) fn page_ended(&mut self) {
+    pub(in crate::relay) fn page_ended(&mut self) {
         let Self::Unknown {
             found,
             position,
@@ -127,7 +130,7 @@ impl Answers {
 
     /// The page under way has failed: it is asked again while there is time, after a rest if
     /// the present is given: without it, the next read goes another way.
-    pub(super) fn page_broke(&mut self, now: Option<MonoTime>) {
+    pub(in crate::relay) fn page_broke(&mut self, now: Option<MonoTime>) {
         if let Self::Unknown { page, next, .. } = self {
             *page = None;
             *next = now.map(|now| now.after(REST));
@@ -137,7 +140,7 @@ impl Answers {
 
 impl Relay {
     /// Reads what this agent has said. True when anything moved.
-    pub(super) fn look_for_answers(
+    pub(in crate::relay) fn look_for_answers(
         &mut self,
         conn: Option<ConnId>,
         now: &mut Now,

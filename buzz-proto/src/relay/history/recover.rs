@@ -14,12 +14,12 @@ use super::call::Call;
 use super::choose::{Choice, Plan};
 use super::page::{Page, Via};
 use super::read_end::Read;
-use super::sub_row::Phase;
-use super::verify::Source;
-use super::{Action, Relay, Sub};
 use crate::ids::ConnId;
 use crate::note::{Note, ReadFailure};
 use crate::quotas::Quotas;
+use crate::relay::sub_row::Phase;
+use crate::relay::verify::Source;
+use crate::relay::{Action, Relay, Sub};
 use crate::time::{MonoTime, Now, UnixTime};
 use crate::wire::{self, Event, Filter, SubName};
 
@@ -29,7 +29,7 @@ const PAGES_MAX: u32 = 5;
 const COOL_DOWN: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Recovery {
+pub(in crate::relay) struct Recovery {
     attempt: Option<Attempt>,
     attempts: u64,
     cool_until: Option<MonoTime>,
@@ -72,13 +72,13 @@ enum Ending {
 
 impl Recovery {
     /// The oldest date among what was read of a subscription and is not verified.
-    pub(super) fn held(&self, sub: Sub) -> impl Iterator<Item = UnixTime> {
+    pub(in crate::relay) fn held(&self, sub: Sub) -> impl Iterator<Item = UnixTime> {
         let held = self.held.iter().filter(move |(of, _, _)| *of == sub);
         held.map(|(_, event, _)| event.created_at())
     }
 
     /// Nothing but what a new connection left is read before.
-    pub(super) const fn cool_until(&self) -> Option<MonoTime> {
+    pub(in crate::relay) const fn cool_until(&self) -> Option<MonoTime> {
         self.cool_until
     }
 
@@ -90,7 +90,10 @@ impl Recovery {
     }
 
     /// The page under way, if it is the one wanted.
-    pub(super) fn page_if(&mut self, is_wanted: impl Fn(&Page) -> bool) -> Option<&mut Page> {
+    pub(in crate::relay) fn page_if(
+        &mut self,
+        is_wanted: impl Fn(&Page) -> bool,
+    ) -> Option<&mut Page> {
         self.page()
             .map(|(page, _)| page)
             .filter(|page| is_wanted(page))
@@ -106,7 +109,7 @@ impl Recovery {
     }
 
     /// An event of a page has its verdict, and what became of it.
-    pub(super) fn handed(&mut self, source: Source, found_room: bool) {
+    pub(in crate::relay) fn handed(&mut self, source: Source, found_room: bool) {
         if let Some(attempt) = self.in_attempt(source) {
             attempt.in_hand = attempt.in_hand.saturating_sub(1);
             attempt.has_failed |= !found_room;
@@ -114,14 +117,14 @@ impl Recovery {
     }
 
     /// Whether this subscription is read.
-    pub(super) fn reads(&self, sub: Sub) -> bool {
+    pub(in crate::relay) fn reads(&self, sub: Sub) -> bool {
         self.attempt
             .as_ref()
             .is_some_and(|attempt| attempt.sub == sub)
     }
 
     /// A lost event of this subscription was handed over, whoever brought it.
-    pub(super) fn shrunk(&mut self, sub: Sub) {
+    pub(in crate::relay) fn shrunk(&mut self, sub: Sub) {
         if let Some(attempt) = self.attempt.as_mut().filter(|attempt| attempt.sub == sub) {
             attempt.has_shrunk = true;
         }
@@ -130,7 +133,7 @@ impl Recovery {
 
 impl Relay {
     /// Moves the attempt under way, or begins one.
-    pub(super) fn recover(
+    pub(in crate::relay) fn recover(
         &mut self,
         conn: Option<ConnId>,
         now: &mut Now,
@@ -268,7 +271,7 @@ impl Relay {
 
     /// Orders one read of stored events: as a request on a socket that is closed at its end, or
     /// over HTTP.
-    pub(super) fn start_read(
+    pub(in crate::relay) fn start_read(
         &mut self,
         to: Option<ConnId>,
         filter: &Filter,
@@ -326,7 +329,12 @@ impl Relay {
     }
 
     /// The page under way has come to its end, by the relay's word.
-    pub(super) fn page_ended(&mut self, quotas: &mut Quotas, now: MonoTime, out: &mut Vec<Action>) {
+    pub(in crate::relay) fn page_ended(
+        &mut self,
+        quotas: &mut Quotas,
+        now: MonoTime,
+        out: &mut Vec<Action>,
+    ) {
         if let Some((page, _)) = self.recovery.page()
             && let Via::Socket { stamp, .. } = page.via
         {
@@ -336,7 +344,12 @@ impl Relay {
     }
 
     /// The page under way is over without its end.
-    pub(super) fn page_broke(&mut self, why: ReadFailure, now: MonoTime, out: &mut Vec<Action>) {
+    pub(in crate::relay) fn page_broke(
+        &mut self,
+        why: ReadFailure,
+        now: MonoTime,
+        out: &mut Vec<Action>,
+    ) {
         self.end_page(Ending::Broken(why), now, out);
     }
 
@@ -447,7 +460,12 @@ impl Relay {
     }
 
     /// Nobody wants the answer to a read any more.
-    pub(super) fn give_up(&mut self, via: Via, quotas: &mut Quotas, out: &mut Vec<Action>) {
+    pub(in crate::relay) fn give_up(
+        &mut self,
+        via: Via,
+        quotas: &mut Quotas,
+        out: &mut Vec<Action>,
+    ) {
         match via {
             Via::Socket { n, .. } => self.subs.names.supersede(Some((n, SubName::Page { n }))),
             Via::Http(call) => {

@@ -2,12 +2,12 @@
 
 use core::time::Duration;
 
-use super::Sub;
 use super::page::{Page, Via};
-use super::sub_row::Row;
 use crate::dedup::Seen;
 use crate::ids::EventId;
 use crate::note::{GapWhy, Note};
+use crate::relay::Sub;
+use crate::relay::sub_row::Row;
 use crate::time::{MonoTime, UnixTime};
 
 /// A read that brings nothing is asked again over the socket, then over HTTP; where that is
@@ -16,29 +16,29 @@ const DOUBTS_MAX: u32 = 3;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A read that has ended, however it did.
-pub(super) struct Read<'a> {
-    pub(super) page: &'a Page,
+pub(in crate::relay) struct Read<'a> {
+    pub(in crate::relay) page: &'a Page,
     /// Whether the relay said that there is no more of it.
-    pub(super) is_whole: bool,
+    pub(in crate::relay) is_whole: bool,
     /// Whether it may have been more than the relay could send.
-    pub(super) was_too_much: bool,
+    pub(in crate::relay) was_too_much: bool,
     /// Whether it can be read over HTTP.
-    pub(super) has_query: bool,
+    pub(in crate::relay) has_query: bool,
     /// The largest page.
-    pub(super) limit_max: u32,
-    pub(super) seen: &'a Seen<Sub>,
-    pub(super) now: MonoTime,
+    pub(in crate::relay) limit_max: u32,
+    pub(in crate::relay) seen: &'a Seen<Sub>,
+    pub(in crate::relay) now: MonoTime,
 }
 
 /// What follows from it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Learnt {
+pub(in crate::relay) struct Learnt {
     /// Whether less is owed than before.
-    pub(super) has_shrunk: bool,
+    pub(in crate::relay) has_shrunk: bool,
     /// Whether it brought nothing where something is known to be.
-    pub(super) is_doubted: bool,
+    pub(in crate::relay) is_doubted: bool,
     /// What can never be read.
-    pub(super) gap: Option<Note>,
+    pub(in crate::relay) gap: Option<Note>,
 }
 
 impl Read<'_> {
@@ -49,7 +49,7 @@ impl Read<'_> {
     }
 
     /// The end of a read of ids: what a believed answer does not contain, the relay does not have.
-    pub(super) fn end_ids(&self, row: &mut Row, asked: &[(UnixTime, EventId)]) -> Learnt {
+    pub(in crate::relay) fn end_ids(&self, row: &mut Row, asked: &[(UnixTime, EventId)]) -> Learnt {
         let mut learnt = Learnt::default();
         for (_, id) in asked.iter().filter(|(_, id)| self.seen.contains(id)) {
             // Another subscription has delivered it.
@@ -71,7 +71,7 @@ impl Read<'_> {
     }
 
     /// The end of a page of the window that is read.
-    pub(super) fn end_window(&self, sub: Sub, row: &mut Row) -> Learnt {
+    pub(in crate::relay) fn end_window(&self, sub: Sub, row: &mut Row) -> Learnt {
         let mut learnt = Learnt::default();
         let Some(window) = row.loss.window_mut() else {
             return learnt;

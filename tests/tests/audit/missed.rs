@@ -13,7 +13,10 @@ use crate::support::*;
 fn an_event_that_was_not_seen_is_delivered_at_once_and_requested_anew_unless_it_comes() {
     let mut relay = live(&[1]);
     let missed = mention(1, 100);
-    assert_eq!(audit(&mut relay, &[missed.clone()]), [deliver(1, &missed)]);
+    assert_eq!(
+        audit(&mut relay, std::slice::from_ref(&missed)),
+        [deliver(1, &missed)]
+    );
     relay.notes();
     let sent = missed_after(&mut relay, Duration::from_secs(30));
     assert_eq!(sent[0], format!(r#"["CLOSE","{}"]"#, channel_sub(1, 1)));
@@ -39,7 +42,7 @@ fn what_the_live_subscription_brings_meanwhile_is_not_missed() {
         let mut relay = live(&[1]);
         let event = mention(1, 100);
         let read = next_read(&mut relay);
-        relay.answered(read.ticket, 200, toy::events(&[event.clone()]));
+        relay.answered(read.ticket, 200, toy::events(std::slice::from_ref(&event)));
         let (ticket, _) = relay.asked_to_verify()[0];
         let frame = toy::event_frame(&channel_sub(1, 1), &event);
         if is_early {
@@ -134,11 +137,11 @@ fn rechecks_are_at_most_half_of_the_reads() {
     let mut relay = live(&channels);
     let first = overdue_read(&mut relay);
     let one = Toy::mention(1, channel(first.channels()[0]));
-    answer(&mut relay, first.ticket, &[one.clone()]);
+    answer(&mut relay, first.ticket, std::slice::from_ref(&one));
     let second = next_read(&mut relay);
     assert_eq!(second.at.saturating_since(first.at), PACE);
     let other = Toy::mention(2, channel(second.channels()[0]));
-    answer(&mut relay, second.ticket, &[other.clone()]);
+    answer(&mut relay, second.ticket, std::slice::from_ref(&other));
     for event in [one, other] {
         let sent = missed(&mut relay);
         assert_eq!(sent.len(), 2, "{sent:?}");

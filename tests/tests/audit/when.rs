@@ -241,7 +241,7 @@ fn an_event_that_does_not_name_its_channel_is_looked_for_in_one_channel_at_a_tim
     let mut relay = live(&[1, 2]);
     let event = Toy::new(1).tag(&["p", &toy::ME.to_string()]);
     let read = overdue_read(&mut relay);
-    relay.answered(read.ticket, 200, toy::events(&[event.clone()]));
+    relay.answered(read.ticket, 200, toy::events(std::slice::from_ref(&event)));
     relay.expect([]);
     let first = next_read(&mut relay);
     assert_eq!(first.filters.len(), 1);

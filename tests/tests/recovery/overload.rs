@@ -44,7 +44,7 @@ fn a_loss_is_read_by_id_with_the_filter_of_its_subscription() {
     bench.pages();
     let dated = START.after(10 * SECOND);
     for n in 1..=4 {
-        bench.publish(n, 1, dated.after(n as u32 * SECOND));
+        bench.publish(n, 1, dated.after(Duration::from_secs(n)));
     }
     bench.take(1);
     let pages = bench.pages();

@@ -153,7 +153,7 @@ impl Relay {
         if self
             .subs
             .row_mut(sub)
-            .is_some_and(|row| row.loss.is_gone(id))
+            .is_some_and(|row| row.loss.give_up(id))
         {
             self.recovery.shrunk(sub);
         }

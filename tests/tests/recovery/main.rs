@@ -1,6 +1,7 @@
 //! Recovery: what found no room, or was missed, is read again; how much that costs; and what is
 //! said of what cannot be read.
 
+mod chance;
 mod clocks;
 mod failures;
 mod outages;

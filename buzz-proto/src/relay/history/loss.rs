@@ -229,12 +229,12 @@ impl Loss {
     pub(in crate::relay) fn take(&mut self, id: EventId) -> Option<Lost> {
         let lost = self.ids.remove(&id)?;
         self.by_date.remove(&(lost.dated, id));
-        self.is_settled();
+        self.end_wait();
         Some(lost)
     }
 
     /// The relay is believed not to have an event any more. Whether it was owed.
-    pub(in crate::relay) fn is_gone(&mut self, id: EventId) -> bool {
+    pub(in crate::relay) fn give_up(&mut self, id: EventId) -> bool {
         let Some(Lost { dated, .. }) = self.take(id) else {
             return false;
         };
@@ -294,7 +294,7 @@ impl Loss {
     /// The window that is read was read to its end.
     pub(in crate::relay) fn close_window(&mut self) {
         self.windows.pop_front();
-        self.is_settled();
+        self.end_wait();
     }
 
     pub(in crate::relay) fn has_windows(&self) -> bool {
@@ -369,7 +369,7 @@ impl Loss {
     }
 
     /// Forgets when it began to wait, once nothing is owed.
-    fn is_settled(&mut self) {
+    fn end_wait(&mut self) {
         if self.is_empty() {
             self.since = None;
             self.is_lagging = false;

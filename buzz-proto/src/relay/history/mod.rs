@@ -4,7 +4,7 @@
 //! [`loss`] is what a subscription owes. [`choose`] says what of it is read next, [`recover`] reads
 //! it a [`page`] at a time, and [`read_end`] draws the conclusions. [`audit`] asks now and then
 //! whether anything is missing at all. [`answers`] looks once, at a start, for this agent's own
-//! words. A [`call`] is one read over HTTP.
+//! words. A read goes over the socket, or over HTTP as a [`call`].
 
 pub(super) mod answers;
 pub(super) mod audit;
@@ -14,5 +14,6 @@ pub(super) mod call;
 pub(super) mod choose;
 pub(super) mod loss;
 pub(super) mod page;
+mod read;
 mod read_end;
 pub(super) mod recover;

@@ -65,7 +65,7 @@ impl Read<'_> {
         }
         row.loss.doubts = super::loss::Doubts::default();
         for (_, id) in asked.iter().filter(|(_, id)| !self.page.brought(*id)) {
-            learnt.has_shrunk |= row.loss.is_gone(*id);
+            learnt.has_shrunk |= row.loss.give_up(*id);
         }
         learnt
     }

@@ -10,7 +10,6 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::call::Call;
 use super::choose::{Choice, Plan};
 use super::page::{Page, Via};
 use super::read_end::Read;
@@ -21,7 +20,7 @@ use crate::relay::sub_row::Phase;
 use crate::relay::verify::Source;
 use crate::relay::{Action, Relay, Sub};
 use crate::time::{MonoTime, Now, UnixTime};
-use crate::wire::{self, Event, Filter, SubName};
+use crate::wire::{Event, SubName};
 
 /// Pages of one attempt.
 const PAGES_MAX: u32 = 5;
@@ -269,37 +268,6 @@ impl Relay {
         Some(Box::new(Page::new(via, filter)))
     }
 
-    /// Orders one read of stored events: as a request on a socket that is closed at its end, or
-    /// over HTTP.
-    pub(in crate::relay) fn start_read(
-        &mut self,
-        to: Option<ConnId>,
-        filter: &Filter,
-        now: &mut Now,
-        quotas: &mut Quotas,
-        out: &mut Vec<Action>,
-    ) -> Option<Via> {
-        let Some(conn) = to else {
-            let call = Call::start(quotas, &mut self.tickets, now)?;
-            out.push(Action::Query {
-                ticket: call.ticket,
-                body: wire::query(core::slice::from_ref(filter)),
-            });
-            return Some(Via::Http(call));
-        };
-        let stamp = quotas.operations.start(now)?;
-        let (write, n) = (self.writes.next.take(), self.subs.names.take());
-        let text = wire::req(&SubName::Page { n }, filter);
-        self.write(conn, write, text, now.time(), out);
-        let heard = None;
-        Some(Via::Socket {
-            n,
-            write,
-            stamp,
-            heard,
-        })
-    }
-
     /// Gives up a page that the relay does not finish.
     fn end_silent_page(
         &mut self,
@@ -457,22 +425,5 @@ impl Relay {
         row.is_first &= row.loss.has_windows();
         self.tell_settled(attempt.sub, out);
         self.ledger.touch();
-    }
-
-    /// Nobody wants the answer to a read any more.
-    pub(in crate::relay) fn give_up(
-        &mut self,
-        via: Via,
-        quotas: &mut Quotas,
-        out: &mut Vec<Action>,
-    ) {
-        match via {
-            Via::Socket { n, .. } => self.subs.names.supersede(Some((n, SubName::Page { n }))),
-            Via::Http(call) => {
-                call.abandon(quotas);
-                let ticket = call.ticket;
-                out.push(Action::Abort { ticket });
-            }
-        }
     }
 }

@@ -1,0 +1,61 @@
+//! One read of stored events: how it is ordered, and how it is given up.
+
+use alloc::vec::Vec;
+
+use super::call::Call;
+use super::page::Via;
+use crate::ids::ConnId;
+use crate::quotas::Quotas;
+use crate::relay::{Action, Relay};
+use crate::time::Now;
+use crate::wire::{self, Filter, SubName};
+
+impl Relay {
+    /// Orders one read of stored events: as a request on a socket that is closed at its end, or
+    /// over HTTP.
+    pub(in crate::relay) fn start_read(
+        &mut self,
+        to: Option<ConnId>,
+        filter: &Filter,
+        now: &mut Now,
+        quotas: &mut Quotas,
+        out: &mut Vec<Action>,
+    ) -> Option<Via> {
+        let Some(conn) = to else {
+            let call = Call::start(quotas, &mut self.tickets, now)?;
+            out.push(Action::Query {
+                ticket: call.ticket,
+                body: wire::query(core::slice::from_ref(filter)),
+            });
+            return Some(Via::Http(call));
+        };
+        let stamp = quotas.operations.start(now)?;
+        let (write, n) = (self.writes.next.take(), self.subs.names.take());
+        let text = wire::req(&SubName::Page { n }, filter);
+        self.write(conn, write, text, now.time(), out);
+        let heard = None;
+        Some(Via::Socket {
+            n,
+            write,
+            stamp,
+            heard,
+        })
+    }
+
+    /// Nobody wants the answer to a read any more.
+    pub(in crate::relay) fn give_up(
+        &mut self,
+        via: Via,
+        quotas: &mut Quotas,
+        out: &mut Vec<Action>,
+    ) {
+        match via {
+            Via::Socket { n, .. } => self.subs.names.supersede(Some((n, SubName::Page { n }))),
+            Via::Http(call) => {
+                call.abandon(quotas);
+                let ticket = call.ticket;
+                out.push(Action::Abort { ticket });
+            }
+        }
+    }
+}

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
+use super::history::call::Call;
 use super::history::page::Page;
 use super::link::Return;
 use super::membership::Change;
@@ -256,14 +257,7 @@ impl Relay {
         out: &mut Vec<Action>,
     ) {
         let wall = self.wall_at(now);
-        let is_answers = self
-            .answers
-            .page_if(|page| page.is_ticket(ticket))
-            .is_some();
-        let Some(call) = self
-            .page_if(|page| page.is_ticket(ticket))
-            .and_then(|page| page.call())
-        else {
+        let Some((call, is_answers)) = self.call_under_way(ticket) else {
             out.push(stale(StaleWhat::Call));
             return;
         };
@@ -292,14 +286,7 @@ impl Relay {
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) {
-        let is_answers = self
-            .answers
-            .page_if(|page| page.is_ticket(ticket))
-            .is_some();
-        let Some(call) = self
-            .page_if(|page| page.is_ticket(ticket))
-            .and_then(|page| page.call())
-        else {
+        let Some((call, is_answers)) = self.call_under_way(ticket) else {
             out.push(stale(StaleWhat::Call));
             return;
         };
@@ -310,6 +297,14 @@ impl Relay {
         } else {
             self.page_broke(ReadFailure::Http { status: None }, now, out);
         }
+    }
+
+    /// The call of a read under way, and whether this agent's own answers are what it reads.
+    fn call_under_way(&mut self, ticket: Ticket) -> Option<(Call, bool)> {
+        let is_wanted = |page: &Page| page.is_ticket(ticket);
+        let is_answers = self.answers.page_if(is_wanted).is_some();
+        let call = self.page_if(is_wanted)?.call()?;
+        Some((call, is_answers))
     }
 
     /// The read under way that is wanted, whoever asked for it.

@@ -123,7 +123,7 @@ impl Pending {
         self.len < limits.verify_max as usize && bytes <= bytes_max
     }
 
-    /// The oldest date, and how many there are, among what is owed of a subscription.
+    /// The dates of what is owed of a subscription.
     pub(super) fn owed(&self, sub: Sub) -> impl Iterator<Item = UnixTime> {
         let rows = self.lanes.get(&sub).into_iter().flatten();
         rows.filter(|row| row.owed)

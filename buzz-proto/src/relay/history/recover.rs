@@ -70,7 +70,7 @@ enum Ending {
 }
 
 impl Recovery {
-    /// The oldest date among what was read of a subscription and is not verified.
+    /// The dates of what was read of a subscription and is not verified.
     pub(in crate::relay) fn held(&self, sub: Sub) -> impl Iterator<Item = UnixTime> {
         let held = self.held.iter().filter(move |(of, _, _)| *of == sub);
         held.map(|(_, event, _)| event.created_at())

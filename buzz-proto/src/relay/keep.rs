@@ -99,15 +99,13 @@ impl Relay {
 
     /// What is owed and was not read again is lost, unless the next life will read it.
     fn tell_unread(&self, out: &mut Vec<Action>) {
-        let subs: Vec<_> = self.subs.iter().map(|(sub, _)| sub).collect();
         let why = if self.room.is_closed() {
             GapWhy::ConsumerGone
         } else {
             GapWhy::Ended
         };
-        for sub in subs {
-            let gone = self.subs.row(sub).and_then(|row| row.loss.gap(sub));
-            out.extend(gone.map(Action::Note));
+        for (sub, row) in self.subs.iter() {
+            out.extend(row.loss.gap(sub).map(Action::Note));
             if self.config.records.is_none() {
                 out.extend(self.unread(sub, why).map(Action::Note));
             }

@@ -117,7 +117,7 @@ impl Answers {
         if is_further {
             *position = end;
         } else {
-            *self = Self::Known(core::mem::take(found));
+            self.stop();
         }
     }
 
@@ -211,12 +211,7 @@ impl Relay {
         out: &mut Vec<Action>,
     ) -> bool {
         match via {
-            Some(Via::Http(call)) => {
-                call.broke(quotas, now.time());
-                self.route.learn(None);
-                let ticket = call.ticket;
-                out.push(Action::Abort { ticket });
-            }
+            Some(Via::Http(call)) => self.call_is_late(call, now.time(), quotas, out),
             Some(via @ Via::Socket { .. }) => self.give_up(via, quotas, out),
             None => {}
         }

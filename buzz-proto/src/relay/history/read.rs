@@ -7,7 +7,7 @@ use super::page::Via;
 use crate::ids::ConnId;
 use crate::quotas::Quotas;
 use crate::relay::{Action, Relay};
-use crate::time::Now;
+use crate::time::{MonoTime, Now};
 use crate::wire::{self, Filter, SubName};
 
 impl Relay {
@@ -40,6 +40,20 @@ impl Relay {
             stamp,
             heard,
         })
+    }
+
+    /// An HTTP call took too long: that counts as a failure, and its answer is not awaited.
+    pub(in crate::relay) fn call_is_late(
+        &mut self,
+        call: Call,
+        now: MonoTime,
+        quotas: &mut Quotas,
+        out: &mut Vec<Action>,
+    ) {
+        call.broke(quotas, now);
+        self.route.learn(None);
+        let ticket = call.ticket;
+        out.push(Action::Abort { ticket });
     }
 
     /// Nobody wants the answer to a read any more.

@@ -287,10 +287,7 @@ impl Relay {
             return false;
         };
         if let Some(call) = page.call() {
-            call.broke(quotas, now.time());
-            self.route.learn(None);
-            let ticket = call.ticket;
-            out.push(Action::Abort { ticket });
+            self.call_is_late(call, now.time(), quotas, out);
         }
         self.end_page(Ending::Broken(why), now.time(), out);
         true
@@ -303,9 +300,8 @@ impl Relay {
         now: MonoTime,
         out: &mut Vec<Action>,
     ) {
-        if let Some((page, _)) = self.recovery.page()
-            && let Via::Socket { stamp, .. } = page.via
-        {
+        let stamp = self.recovery.page().and_then(|(page, _)| page.stamp());
+        if let Some(stamp) = stamp {
             quotas.operations.succeed(stamp);
         }
         self.end_page(Ending::Whole, now, out);

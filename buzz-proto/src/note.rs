@@ -131,6 +131,8 @@ pub enum Note {
         quota: Quota,
         /// Where the wait comes from; nothing where the relay gave no hint.
         source: Option<HintSource>,
+        /// Whether the relay asked for more than is waited.
+        capped: bool,
         /// The wait.
         #[serde(with = "crate::json::nanos")]
         wait: Duration,
@@ -164,6 +166,12 @@ pub enum Note {
         job: JobId,
         /// The verdict.
         verdict: Verdict,
+    },
+    /// Something that is only good to see could not be shown: there was no room for it, or the
+    /// relay would not have it.
+    NotShown {
+        /// What it was.
+        what: Shown,
     },
     /// A worker is ready.
     WorkerUp {
@@ -302,6 +310,7 @@ impl Note {
             Self::Joined { .. } => "joined",
             Self::Left { .. } => "left",
             Self::Unpublished { .. } => "unpublished",
+            Self::NotShown { what } => what.kind(),
             Self::WorkerUp { .. } => "worker up",
             Self::WorkerDown { .. } => "worker down",
             Self::TurnStarted { .. } => "turn started",
@@ -313,6 +322,27 @@ impl Note {
             Self::ClockStepped { .. } => "clock stepped",
             Self::ClockSkew { .. } => "clock skew",
             Self::Repeated { .. } => "repeated",
+        }
+    }
+}
+
+/// What is only good to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Shown {
+    /// Whether the agent is online.
+    Presence,
+    /// That it is typing.
+    Typing,
+    /// A reaction to a message.
+    Reaction,
+}
+
+impl Shown {
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::Presence => "presence not shown",
+            Self::Typing => "typing not shown",
+            Self::Reaction => "reaction not shown",
         }
     }
 }

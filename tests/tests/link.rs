@@ -338,7 +338,13 @@ fn a_shutdown_waits_for_what_is_outbound_and_no_longer_than_its_grace() {
         let mut relay = script(given(&[]));
         relay.live();
         let (ticket, event) = (Ticket(5), Toy::new(1).bytes());
-        relay.command(Command::Send { ticket, event }).sent();
+        relay
+            .command(Command::Send {
+                ticket,
+                durable: true,
+                event,
+            })
+            .sent();
         relay.written();
         let grace = Duration::from_secs(5);
         relay.command(Command::Shutdown { grace }).expect([]);

@@ -84,7 +84,11 @@ fn an_event_that_is_none_is_not_sent() {
     let mut relay = script(given(&[]));
     relay.live();
     let (ticket, event) = (Ticket(1), "nonsense".into());
-    relay.command(Command::Send { ticket, event });
+    relay.command(Command::Send {
+        ticket,
+        durable: true,
+        event,
+    });
     relay.expect([receipt(1, Receipt::NotSent)]);
 }
 
@@ -231,7 +235,11 @@ fn an_event_beyond_the_limit_is_not_sent() {
 fn send(relay: &mut Script<Relay>, n: u64) {
     let waiting = relay.timed_orders();
     let (ticket, event) = (Ticket(n), Toy::new(n).bytes());
-    relay.command(Command::Send { ticket, event });
+    relay.command(Command::Send {
+        ticket,
+        durable: true,
+        event,
+    });
     relay.put_back(waiting);
 }
 

@@ -108,7 +108,13 @@ fn events_are_sent_before_more_channels_are_asked_for() {
     relay.live();
     assert!(relay.requested().len() < channels.len());
     let (ticket, event) = (Ticket(1000), Toy::new(1).bytes());
-    relay.command(Command::Send { ticket, event }).expect([]);
+    relay
+        .command(Command::Send {
+            ticket,
+            durable: true,
+            event,
+        })
+        .expect([]);
     relay.run_for(SECOND);
     let sent = relay.sent();
     assert!(sent[0].starts_with("[\"EVENT\""), "{sent:?}");

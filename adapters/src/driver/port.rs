@@ -116,7 +116,13 @@ impl<R: Runtime> Driver<R> {
         use publish::Action as A;
         match action {
             A::Sign { ticket, draft } => self.sign(ticket, draft),
-            A::Post { ticket, event, .. } => self.post(ticket, &event),
+            A::Post { ticket, event, .. } => {
+                let (body, limit) = (event.raw().clone(), POST_ANSWER_BYTES_MAX);
+                self.call_for_publisher(ticket, "/events", body, limit);
+            }
+            A::Query { ticket, body } => {
+                self.call_for_publisher(ticket, "/query", body, QUERY_ANSWER_BYTES_MAX);
+            }
             A::Abort { ticket } => self.abort(Part::Publish, ticket),
             A::Settle { job, verdict } => {
                 if let Some(waiting) = self.verdicts.remove(&job) {
@@ -254,8 +260,14 @@ impl<R: Runtime> Driver<R> {
         });
     }
 
-    fn post(&mut self, ticket: Ticket, event: &Event) {
-        let call = self.request("/events", event.raw().clone(), POST_ANSWER_BYTES_MAX);
+    fn call_for_publisher(
+        &mut self,
+        ticket: Ticket,
+        endpoint: &'static str,
+        body: Bytes,
+        answer_bytes_max: usize,
+    ) {
+        let call = self.request(endpoint, body, answer_bytes_max);
         self.call(Part::Publish, ticket, call, move |result| match result {
             Ok(answer) => Input::Publish(publish::Input::Answered { ticket, answer }),
             Err(error) => Input::Publish(publish::Input::Broke {

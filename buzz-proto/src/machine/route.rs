@@ -115,9 +115,17 @@ impl Machine {
         use publish::Action as From;
         match action {
             From::Note(note) => self.note(note, now, out),
-            From::Send { ticket, event } => {
+            From::Send {
+                ticket,
+                durable,
+                event,
+            } => {
                 let event = event.raw().clone();
-                let send = relay::Command::Send { ticket, event };
+                let send = relay::Command::Send {
+                    ticket,
+                    durable,
+                    event,
+                };
                 self.routed
                     .push_back(Input::Relay(relay::Input::Command(send)));
             }
@@ -135,9 +143,10 @@ impl Machine {
             }
             From::Ended => self.end_link(now.time()),
             From::WakeAt(_) => {}
-            other @ (From::Sign { .. } | From::Post { .. } | From::Settle { .. }) => {
-                out.push(Action::Publish(other))
-            }
+            other @ (From::Sign { .. }
+            | From::Post { .. }
+            | From::Query { .. }
+            | From::Settle { .. }) => out.push(Action::Publish(other)),
         }
     }
 }

@@ -74,18 +74,24 @@ fn write_phase(phase: &SubPhase, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 pub(super) fn write_throttled(note: &Note, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let Note::Throttled {
         quota,
+        source,
+        capped,
         wait,
         in_flight,
         waiting,
         attempt,
-        ..
     } = note
     else {
         return f.write_str(note.kind());
     };
+    let by = match (source, capped) {
+        (None, _) => ", it named no time",
+        (Some(_), false) => " as it asked",
+        (Some(_), true) => ", it asked for longer",
+    };
     write!(
         f,
-        "the relay wants fewer {}: pausing for {}, {in_flight} under way, {waiting} waiting, \
+        "the relay wants fewer {}: pausing for {}{by}, {in_flight} under way, {waiting} waiting, \
          refusal {attempt} in a row",
         quota_words(*quota),
         Span(*wait)

@@ -7,7 +7,7 @@ mod work;
 use core::fmt;
 use core::time::Duration;
 
-use crate::note::{Note, RefusedWhy, StaleWhat};
+use crate::note::{Note, RefusedWhy, Shown, StaleWhat};
 
 /// Writes one line.
 pub(crate) fn write(note: &Note, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -35,6 +35,7 @@ pub(crate) fn write(note: &Note, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Note::AnswersUnread => f.write_str(history::ANSWERS_UNREAD),
         Note::Refused { event, why } => write!(f, "event {event} refused: {}", refused_words(*why)),
         Note::Unpublished { job, verdict } => work::write_unpublished(*job, verdict, f),
+        Note::NotShown { what } => f.write_str(not_shown_words(*what)),
         Note::WorkerUp { worker } => write!(f, "worker {} is ready", worker.slot),
         Note::WorkerDown {
             worker,
@@ -63,6 +64,14 @@ pub(crate) fn write(note: &Note, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             write!(f, "an outcome came for {} that is over", stale_words(*what))
         }
         Note::Repeated { count, last, .. } => write!(f, "{count} more like: {last}"),
+    }
+}
+
+const fn not_shown_words(what: Shown) -> &'static str {
+    match what {
+        Shown::Presence => "the agent's presence could not be shown",
+        Shown::Typing => "that the agent is typing could not be shown",
+        Shown::Reaction => "a reaction to a message could not be shown",
     }
 }
 

@@ -5,7 +5,7 @@ use core::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{JobId, Ticket};
+use crate::ids::{EventId, JobId, PubKey, Ticket};
 use crate::note::Note;
 use crate::relay::{BrokeCause, HttpAnswer, Receipt};
 use crate::schedule::Scope;
@@ -71,14 +71,14 @@ pub enum Input {
         /// The call.
         ticket: Ticket,
     },
-    /// A post was answered.
+    /// A post or a query was answered.
     Answered {
         /// The call.
         ticket: Ticket,
         /// The answer.
         answer: HttpAnswer,
     },
-    /// A post has no answer.
+    /// A post or a query has no answer.
     Broke {
         /// The call.
         ticket: Ticket,
@@ -117,6 +117,16 @@ pub enum Command {
         #[serde(with = "crate::json::optional_nanos")]
         ttl: Option<Duration>,
     },
+    /// From now on the message is to bear this mark as a reaction of the agent, and no other.
+    /// Marks go after everything else, and have no verdict: what cannot be shown is noted.
+    React {
+        /// The message.
+        message: EventId,
+        /// Its author.
+        author: PubKey,
+        /// The mark; nothing takes away the one that is there.
+        mark: Option<Mark>,
+    },
     /// The verdict of this job is not wanted any more.
     Cancel {
         /// The job.
@@ -128,6 +138,15 @@ pub enum Command {
         #[serde(with = "crate::json::nanos")]
         grace: Duration,
     },
+}
+
+/// What a reaction of the agent says of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Mark {
+    /// The agent has it.
+    Seen,
+    /// It waits for longer than usual.
+    Waiting,
 }
 
 /// An order of the publisher.
@@ -150,6 +169,15 @@ pub enum Action {
         /// The event.
         event: Event,
     },
+    /// `POST /query` with this body, its NIP-98 header signed anew: whether the relay has an event;
+    /// answer with `Answered` or `Broke`.
+    Query {
+        /// To be echoed.
+        ticket: Ticket,
+        /// The body.
+        #[serde(with = "crate::json::text")]
+        body: Bytes,
+    },
     /// The answer to this call is not awaited any more.
     Abort {
         /// The call.
@@ -159,6 +187,8 @@ pub enum Action {
     Send {
         /// To be echoed by the receipt.
         ticket: Ticket,
+        /// Whether it goes before requests; else it goes after everything.
+        durable: bool,
         /// The event.
         event: Event,
     },

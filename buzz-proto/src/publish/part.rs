@@ -188,6 +188,8 @@ impl Part {
                 });
                 self.submit(job, class, route, body, now.after(ttl));
             }
+            // Nothing is shown yet.
+            Command::React { .. } => {}
             Command::Cancel { job } => {
                 if !self.settle(job, Verdict::Cancelled) {
                     stale(StaleWhat::Job, out);
@@ -387,6 +389,7 @@ impl Part {
             Refusal::Counted | Refusal::Lengthened => out.push(Action::Note(Note::Throttled {
                 quota: Quota::Http,
                 source: hint.map(|hint| hint.source),
+                capped: hint.is_some_and(|hint| hint.capped),
                 wait: quotas.http.wait(now),
                 in_flight: quotas.http.in_flight(),
                 waiting: self.waiting(),

@@ -183,8 +183,16 @@ impl Part {
                 kept: (),
             },
         );
+        let durable = self
+            .outbox
+            .get(job)
+            .is_some_and(|row| row.class == Class::Durable);
         self.outbox.enter(job, Phase::Sending { ticket });
-        out.push(Action::Send { ticket, event });
+        out.push(Action::Send {
+            ticket,
+            durable,
+            event,
+        });
         true
     }
 

@@ -48,7 +48,11 @@ impl Relay {
             Command::Unsubscribe { channel } => {
                 self.changes.push_back(Change::Left { channel });
             }
-            Command::Send { ticket, event } => {
+            Command::Send {
+                ticket,
+                durable: _,
+                event,
+            } => {
                 let live = self.link.live().is_some() && !self.auth.is_blocking();
                 self.outbound
                     .push(ticket, &event, live, &self.config.limits);

@@ -317,6 +317,7 @@ impl Relay {
         context.out.push(Action::Note(Note::Throttled {
             quota,
             source: reason.hint.map(|hint| hint.source),
+            capped: reason.hint.is_some_and(|hint| hint.capped),
             wait: pace.wait(context.now),
             in_flight: u32::try_from(self.subs.unanswered()).unwrap_or(u32::MAX),
             waiting: u32::try_from(self.outbound.len()).unwrap_or(u32::MAX),

@@ -200,6 +200,8 @@ pub enum Command {
     Send {
         /// Echoed by the receipt.
         ticket: Ticket,
+        /// Whether it goes before requests for channels; else it goes after everything.
+        durable: bool,
         /// The signed event, as JSON.
         #[serde(with = "crate::json::text")]
         event: Bytes,

@@ -51,8 +51,13 @@ fn relay_input(input: relay::Input) -> relay::Input {
             }
             I::Answered { ticket, answer }
         }
-        I::Command(relay::Command::Send { ticket, event }) => I::Command(relay::Command::Send {
+        I::Command(relay::Command::Send {
             ticket,
+            durable,
+            event,
+        }) => I::Command(relay::Command::Send {
+            ticket,
+            durable,
             event: raw_event(&event),
         }),
         other @ (I::Tick
@@ -118,7 +123,9 @@ fn publish_command(command: publish::Command) -> publish::Command {
                 ttl,
             }
         }
-        other @ (Command::Cancel { .. } | Command::Shutdown { .. }) => other,
+        other @ (Command::React { .. } | Command::Cancel { .. } | Command::Shutdown { .. }) => {
+            other
+        }
     }
 }
 
@@ -205,12 +212,18 @@ fn publish_action(action: publish::Action) -> publish::Action {
             attempt,
             event: self::event(event),
         },
-        A::Send { ticket, event } => A::Send {
+        A::Send {
             ticket,
+            durable,
+            event,
+        } => A::Send {
+            ticket,
+            durable,
             event: self::event(event),
         },
         A::Note(note) => A::Note(self::note(note)),
-        other @ (A::Abort { .. } | A::Settle { .. } | A::Ended | A::WakeAt(_)) => other,
+        other
+        @ (A::Query { .. } | A::Abort { .. } | A::Settle { .. } | A::Ended | A::WakeAt(_)) => other,
     }
 }
 

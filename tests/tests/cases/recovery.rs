@@ -267,7 +267,11 @@ fn block_buzz_2199_a_rate_limit_outlives_the_socket_and_no_command_is_lost() {
     .at(4000, |bench| {
         let event = Toy::new(77).author(ME).bytes();
         let ticket = Ticket(1 << 40);
-        bench.script.command(Command::Send { ticket, event });
+        bench.script.command(Command::Send {
+            ticket,
+            durable: true,
+            event,
+        });
         bench.settle();
     })
     .must(4000, |bench| {

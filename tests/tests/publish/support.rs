@@ -60,6 +60,7 @@ impl Script {
         let said = Note::Throttled {
             quota,
             source,
+            capped: false,
             wait,
             in_flight,
             waiting,
@@ -256,6 +257,7 @@ pub(crate) fn post(ticket: u64, attempt: u16, id: u64) -> Action {
 pub(crate) fn send(ticket: u64, id: u64) -> Action {
     Action::Send {
         ticket: Ticket(ticket),
+        durable: true,
         event: event(id),
     }
 }
@@ -307,6 +309,7 @@ pub(crate) fn stored_job(action: &Action) -> Option<u64> {
         Action::Settle { job, verdict } => (*verdict == Verdict::Stored).then_some(job.0),
         Action::Sign { .. }
         | Action::Post { .. }
+        | Action::Query { .. }
         | Action::Abort { .. }
         | Action::Send { .. }
         | Action::Ended
@@ -320,6 +323,7 @@ pub(crate) fn posted(action: &Action) -> Option<(u64, u8)> {
     match action {
         Action::Post { ticket, event, .. } => Some((ticket.0, event.id().0[31])),
         Action::Sign { .. }
+        | Action::Query { .. }
         | Action::Abort { .. }
         | Action::Send { .. }
         | Action::Settle { .. }

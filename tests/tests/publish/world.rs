@@ -299,7 +299,7 @@ impl World {
     fn see(&mut self, action: &Action, is_last: bool) {
         match action {
             Action::Sign { ticket, .. } => self.signs.push(*ticket),
-            Action::Post { ticket, .. } => {
+            Action::Post { ticket, .. } | Action::Query { ticket, .. } => {
                 assert!(self.now >= self.shut_until, "a post passed a shut gate");
                 self.posts.push(*ticket);
             }

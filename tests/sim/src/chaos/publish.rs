@@ -14,6 +14,7 @@ impl Chaos for Publisher {
         match action {
             Action::Sign { ticket, .. }
             | Action::Post { ticket, .. }
+            | Action::Query { ticket, .. }
             | Action::Send { ticket, .. } => known.calls.push(ticket.0),
             Action::Abort { .. }
             | Action::Settle { .. }

@@ -242,6 +242,7 @@ fn command(dice: &mut Dice<'_>) -> Command {
         },
         _ => Command::Send {
             ticket: Ticket(u64::from(dice.roll(12))),
+            durable: dice.rarely(2),
             event: event(dice).bytes(),
         },
     }

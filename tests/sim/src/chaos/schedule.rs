@@ -20,7 +20,7 @@ impl Chaos for Scheduler {
             Action::Spawn { worker } => known.workers.push(*worker),
             Action::Start { turn, .. } => known.turns.push(turn.0),
             Action::Publish(Job::Submit { job, .. }) => known.jobs.push(job.0),
-            Action::Publish(Job::Cancel { .. } | Job::Shutdown { .. })
+            Action::Publish(Job::React { .. } | Job::Cancel { .. } | Job::Shutdown { .. })
             | Action::Kill { .. }
             | Action::CancelTurn { .. }
             | Action::CloseSession { .. }

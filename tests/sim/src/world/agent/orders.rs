@@ -132,6 +132,10 @@ impl Agent {
                 let body = event.raw().to_vec();
                 self.post(Call { part, ticket }, "/events", body, clock);
             }
+            A::Query { ticket, body } => {
+                let part = Part::Publish;
+                self.post(Call { part, ticket }, "/query", body.to_vec(), clock);
+            }
             A::Abort { ticket } => self.abort(Part::Publish, ticket),
             A::Note(note) => self.notes.push((clock.now(), note)),
             A::Settle { .. } | A::Send { .. } | A::Ended | A::WakeAt(_) => {}

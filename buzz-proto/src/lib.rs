@@ -100,6 +100,7 @@ pub mod gate;
 pub mod ids;
 pub mod input;
 pub mod json;
+mod lanes;
 pub mod limiter;
 pub mod machine;
 pub mod note;

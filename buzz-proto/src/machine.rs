@@ -233,6 +233,7 @@ impl Machine {
             .publisher
             .pump(now, &mut self.quotas, &mut self.buffers.publish);
         self.lift_publish(now, out);
+        moved |= self.quotas.choose(now);
         moved |= self.keep_deadline(now);
         moved |= !self.routed.is_empty();
         self.summarise(now, out);

@@ -4,6 +4,9 @@ use core::time::Duration;
 
 use crate::bucket::Bucket;
 use crate::gate::{Gate, Generation, Refusal};
+use crate::lanes::Lanes;
+use crate::note::{Note, Quota};
+use crate::retry_hint::Hint;
 use crate::seed::Seed;
 use crate::time::{MonoTime, Now, Why};
 
@@ -17,12 +20,48 @@ const MESSAGES_BURST: u32 = 10;
 const HTTP_PER_SECOND: u32 = 4;
 const HTTP_BURST: u32 = 20;
 
+/// What waits for an operation on the socket, in the order of its right of way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OperationLane {
+    /// The subscription to notices.
+    Membership,
+    /// A durable EVENT.
+    Event,
+    /// A subscription not asked for on this socket yet.
+    New,
+    /// One that was asked for in vain.
+    Retry,
+    /// A read of stored events.
+    CatchUp,
+    /// An EVENT that is only good to see.
+    Latest,
+}
+
+const OPERATION_LANES: usize = 6;
+
+/// What waits for a call over HTTP, in the order of its right of way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallLane {
+    /// A durable job.
+    Reply,
+    /// Whether something was stored or answered before.
+    LookUp,
+    /// Which channels there are.
+    Roster,
+    /// Stored events.
+    History,
+    /// What is only good to see.
+    Cosmetic,
+}
+
+const CALL_LANES: usize = 5;
+
 /// One value per quota. A machine owns them and lends them to its parts; a part used alone keeps
 /// its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Quotas {
     /// REQ, COUNT and EVENT frames.
-    pub(crate) operations: Pace,
+    pub(crate) operations: Operations,
     /// EVENT frames, which are charged to both.
     pub(crate) messages: Pace,
     /// Calls over HTTP.
@@ -38,10 +77,53 @@ impl Quotas {
         let http = Bucket::per_second(HTTP_PER_SECOND, HTTP_BURST);
         // Labels of their own, so that gates that shut together open apart.
         Self {
-            operations: Pace::new(seed.derive(1), operations),
+            operations: Operations {
+                pace: Pace::new(seed.derive(1), operations),
+                lanes: Lanes::new(),
+            },
             messages: Pace::new(seed.derive(2), messages),
             http: Http::new(Pace::new(seed.derive(3), http), calls_max),
         }
+    }
+}
+
+impl Quotas {
+    /// Ends a round of decisions: chooses who takes the next token of each quota in the next
+    /// round. True when somebody was chosen. What bars the tokens arms the wake.
+    pub(crate) fn choose(&mut self, now: &mut Now) -> bool {
+        let Operations { pace, lanes } = &mut self.operations;
+        let is_chosen = lanes.choose(|| pace.is_ready(now));
+        self.http.choose(now) | is_chosen
+    }
+}
+
+/// The quota of operations on the socket.
+#[derive(Clone, Debug)]
+pub(crate) struct Operations {
+    pub(crate) pace: Pace,
+    lanes: Lanes<OPERATION_LANES>,
+}
+
+impl Operations {
+    /// Takes a token if it is the turn of this lane, on which `count` wait; gives the stamp to
+    /// keep with what is sent.
+    pub(crate) fn start(
+        &mut self,
+        lane: OperationLane,
+        count: u32,
+        now: &mut Now,
+    ) -> Option<Generation> {
+        if !self.lanes.ask(lane as usize, count, now.time()) {
+            return None;
+        }
+        let stamp = self.pace.start(now)?;
+        self.lanes.take(now.time());
+        Some(stamp)
+    }
+
+    /// How many wait.
+    pub(crate) fn waiting(&self) -> u32 {
+        self.lanes.waiting()
     }
 }
 
@@ -123,6 +205,7 @@ impl Pace {
 #[derive(Clone, Debug)]
 pub(crate) struct Http {
     pace: Pace,
+    lanes: Lanes<CALL_LANES>,
     calls_max: u32,
     window: u32,
     /// The generation whose calls `present` counts.
@@ -141,6 +224,7 @@ impl Http {
         Self {
             seen: pace.generation(),
             pace,
+            lanes: Lanes::new(),
             calls_max,
             window: calls_max,
             present: 0,
@@ -156,14 +240,48 @@ impl Http {
         self.is_open(now) && self.has_place(reserved) && self.pace.bucket.is_ready(now, Why::Bucket)
     }
 
-    /// Starts a call if there is room, and gives the stamp to keep with it. It ends by exactly one
-    /// of [`succeed`](Self::succeed), [`fail`](Self::fail) and [`abandon`](Self::abandon).
-    pub(crate) fn start(&mut self, now: &mut Now) -> Option<Generation> {
-        if !self.has_room(0, now) || !self.pace.bucket.take(now, Why::Bucket) {
+    fn choose(&mut self, now: &mut Now) -> bool {
+        let mut lanes = core::mem::replace(&mut self.lanes, Lanes::new());
+        let is_chosen = lanes.choose(|| self.has_room(0, now));
+        self.lanes = lanes;
+        is_chosen
+    }
+
+    /// Starts a call if it is the turn of this lane, on which `count` wait; gives the stamp to keep
+    /// with it. It ends by exactly one of [`succeed`](Self::succeed), [`fail`](Self::fail) and
+    /// [`abandon`](Self::abandon).
+    pub(crate) fn start(
+        &mut self,
+        lane: CallLane,
+        count: u32,
+        now: &mut Now,
+    ) -> Option<Generation> {
+        let is_turn = self.lanes.ask(lane as usize, count, now.time());
+        if !is_turn || !self.has_room(0, now) || !self.pace.bucket.take(now, Why::Bucket) {
             return None;
         }
+        self.lanes.take(now.time());
         self.present = self.present.saturating_add(1);
         Some(self.seen)
+    }
+
+    /// What there is to say of a failure.
+    pub(crate) fn throttled(
+        &self,
+        refusal: Refusal,
+        hint: Option<Hint>,
+        waiting: u32,
+        now: MonoTime,
+    ) -> Option<Note> {
+        (refusal != Refusal::Known).then(|| Note::Throttled {
+            quota: Quota::Http,
+            source: hint.map(|hint| hint.source),
+            capped: hint.is_some_and(|hint| hint.capped),
+            wait: self.pace.wait(now),
+            in_flight: self.in_flight(),
+            waiting,
+            attempt: self.pace.attempt(),
+        })
     }
 
     /// The call was answered, and not by a failure that may pass.
@@ -199,19 +317,14 @@ impl Http {
         sent == self.seen && !self.is_proven
     }
 
+    /// Calls that wait.
+    pub(crate) fn waiting(&self) -> u32 {
+        self.lanes.waiting()
+    }
+
     /// Calls under way.
     pub(crate) const fn in_flight(&self) -> u32 {
         self.present.saturating_add(self.past)
-    }
-
-    /// Refusals in a row.
-    pub(crate) const fn attempt(&self) -> u32 {
-        self.pace.attempt()
-    }
-
-    /// How long the gate stays shut.
-    pub(crate) fn wait(&self, now: MonoTime) -> Duration {
-        self.pace.wait(now)
     }
 
     fn is_open(&mut self, now: &mut Now) -> bool {
@@ -252,36 +365,43 @@ mod tests {
         Quotas::new(Seed(7), 4).http
     }
 
+    /// Starts a call if there is room, for the only lane that waits.
+    fn start(http: &mut Http, now: u64) -> Option<Generation> {
+        assert_eq!(http.start(CallLane::Reply, 1, &mut ms(now)), None);
+        http.choose(&mut ms(now));
+        http.start(CallLane::Reply, 1, &mut ms(now))
+    }
+
     #[test]
     fn four_calls_go_at_once_and_the_fifth_waits_for_an_answer() {
         let mut http = http();
-        let sent: [_; 5] = core::array::from_fn(|_| http.start(&mut ms(0)));
+        let sent: [_; 5] = core::array::from_fn(|_| start(&mut http, 0));
         assert_eq!(sent.iter().flatten().count(), 4);
         http.abandon(Generation(0));
-        assert!(http.start(&mut ms(1)).is_some());
+        assert!(start(&mut http, 1).is_some());
     }
 
     #[test]
     fn after_an_opening_one_probe_goes_and_late_answers_do_not_move_the_window() {
         let mut http = http();
         for _ in 0..3 {
-            let _: Option<Generation> = http.start(&mut ms(0));
+            let _: Option<Generation> = start(&mut http, 0);
         }
         let old = Generation(0);
         assert_eq!(
             http.fail(Some(Duration::from_secs(4)), old, ms(0).time()),
             Refusal::Counted
         );
-        assert_eq!(http.start(&mut ms(4400)), None);
-        let probe = http.start(&mut ms(6000)).expect("the gate is open");
-        assert_eq!(http.start(&mut ms(6000)), None);
+        assert_eq!(start(&mut http, 4400), None);
+        let probe = start(&mut http, 6000).expect("the gate is open");
+        assert_eq!(start(&mut http, 6000), None);
         http.succeed(old);
-        assert_eq!(http.start(&mut ms(6000)), None);
+        assert_eq!(start(&mut http, 6000), None);
         assert!(http.is_probe(probe));
         http.succeed(probe);
         assert_eq!(http.window, 2);
-        assert!(http.start(&mut ms(6000)).is_some() && http.start(&mut ms(6000)).is_some());
-        assert_eq!(http.start(&mut ms(6000)), None);
+        assert!(start(&mut http, 6000).is_some() && start(&mut http, 6000).is_some());
+        assert_eq!(start(&mut http, 6000), None);
         assert_eq!(http.in_flight(), 3);
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use buzz_proto::ids::Ticket;
-use buzz_proto::note::Note;
+use buzz_proto::note::{Note, Quota};
 use buzz_proto::relay::{
     Action, BrokeCause, ChannelKind, ChannelState, Config, HttpAnswer, Input, Relay, Sub, SubState,
 };
@@ -176,12 +176,31 @@ fn a_read_without_an_answer_is_given_up_and_repeated() {
     relay.written().notes();
     relay.quiet_for(15 * SECOND).tick();
     relay.expect([Action::Abort { ticket }]);
-    relay.expect_notes([Note::RosterFailed { status: None }]);
+    expect_failure(&mut relay, 1);
     let ticket = next_query(&mut relay);
     let cause = BrokeCause::Connection;
     relay.input(Input::Broke { ticket, cause }).expect([]);
-    relay.expect_notes([Note::RosterFailed { status: None }]);
+    expect_failure(&mut relay, 2);
     next_query(&mut relay);
+}
+
+/// A read without an answer is told, and that the gate of all calls is shut because of it.
+fn expect_failure(relay: &mut Script<Relay>, in_a_row: u32) {
+    let notes = relay.notes();
+    let [
+        Note::Throttled {
+            quota,
+            source,
+            attempt,
+            ..
+        },
+        failed,
+    ] = &notes[..]
+    else {
+        panic!("{notes:?}");
+    };
+    assert_eq!((*quota, *source, *attempt), (Quota::Http, None, in_a_row));
+    assert_eq!(*failed, Note::RosterFailed { status: None });
 }
 
 #[test]

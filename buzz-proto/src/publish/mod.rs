@@ -84,7 +84,7 @@ impl Publisher {
         let Self { part, step, quotas } = self;
         let now = step.enter(now);
         part.apply(input, now, quotas, out);
-        step.settle(|now| part.pump(now, quotas, out));
+        step.settle(|now| part.pump(now, quotas, out) | quotas.choose(now));
         if let Some(wake) = step.leave() {
             out.push(Action::WakeAt(wake));
         }

@@ -11,12 +11,11 @@ use super::retry::{Around, Next};
 use super::settle::{self, Reading};
 use super::{Action, Body, Class, Command, Config, Input, Route, Verdict, View};
 use crate::backoff::Ladder;
-use crate::gate::{Generation, Refusal};
+use crate::gate::Generation;
 use crate::ids::{EventId, JobId, Ticket};
-use crate::note::{Note, Quota, StaleWhat};
+use crate::note::{Note, StaleWhat};
 use crate::quotas::Quotas;
 use crate::relay::Receipt;
-use crate::retry_hint::Hint;
 use crate::seed::Seed;
 use crate::time::{MonoTime, WallClock, Why};
 use crate::wire::{Event, Reason};
@@ -282,7 +281,8 @@ impl Part {
                 if is_here {
                     self.conclude(call.job, reading, true, now);
                 }
-                self.throttled(refusal, hint, now, quotas, out);
+                let note = quotas.http.throttled(refusal, hint, self.waiting(), now);
+                out.extend(note.map(Action::Note));
                 return;
             }
             Reading::NoRoute => self.has_no_route = true,
@@ -373,29 +373,6 @@ impl Part {
             attempts_max: self.config.attempts_max,
             can_sign: matches!(content, Some(Content::Draft { .. })),
             is_gated,
-        }
-    }
-
-    /// Says that a gate shut, or stays shut for longer.
-    fn throttled(
-        &self,
-        refusal: Refusal,
-        hint: Option<Hint>,
-        now: MonoTime,
-        quotas: &Quotas,
-        out: &mut Vec<Action>,
-    ) {
-        match refusal {
-            Refusal::Counted | Refusal::Lengthened => out.push(Action::Note(Note::Throttled {
-                quota: Quota::Http,
-                source: hint.map(|hint| hint.source),
-                capped: hint.is_some_and(|hint| hint.capped),
-                wait: quotas.http.wait(now),
-                in_flight: quotas.http.in_flight(),
-                waiting: self.waiting(),
-                attempt: quotas.http.attempt(),
-            })),
-            Refusal::Known => {}
         }
     }
 }

@@ -9,7 +9,7 @@ use super::settle;
 use super::{Action, Class, Route, Verdict};
 use crate::ids::JobId;
 use crate::note::Note;
-use crate::quotas::Quotas;
+use crate::quotas::{CallLane, Quotas};
 use crate::relay::{BrokeCause, Receipt};
 use crate::time::{Now, Why};
 use crate::wire::Event;
@@ -128,10 +128,17 @@ impl Part {
         if self.sign(job, now, out) {
             return true;
         }
-        let (ticket, until) = (self.tickets.take(), now.time().after(self.config.answer));
-        let Some((event, at)) = self.event(job).zip(quotas.http.start(now)) else {
+        let Some(event) = self.event(job) else {
             return false;
         };
+        let lane = match self.outbox.get(job).map(|row| row.class) {
+            Some(Class::Durable) | None => CallLane::Reply,
+            Some(Class::Latest(_)) => CallLane::Cosmetic,
+        };
+        let Some(at) = quotas.http.start(lane, self.waiting(), now) else {
+            return false;
+        };
+        let (ticket, until) = (self.tickets.take(), now.time().after(self.config.answer));
         let kept = Sent {
             at,
             event: event.id(),

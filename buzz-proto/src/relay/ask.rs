@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::link::Return;
 use super::sub_row::{Floor, Sending};
-use super::subs::Expiry;
+use super::subs::{Expiry, Sort};
 use super::{Action, CloseCause, End, Relay, SYNC_PAUSE, SYNC_QUIET, Sub, SubState};
 use crate::ids::ConnId;
 use crate::note::{Note, SubPhase};
@@ -42,39 +42,25 @@ impl Relay {
         moved
     }
 
-    /// Asks for the subscription to notices, before anything else takes of the quota.
-    pub(super) fn ask_for_membership(
+    /// Asks for subscriptions as their turn comes, and never for more at once than the relay's
+    /// buffer takes.
+    pub(super) fn ask_for_subscriptions(
         &mut self,
         now: &mut Now,
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) -> bool {
-        let Some(conn) = self.asking() else {
-            return false;
-        };
-        let due = self.subs.next(now) == Some(Sub::Membership);
-        due && self.ask(conn, Sub::Membership, now, quotas, out)
-    }
-
-    /// Asks for subscriptions, within the quotas and never more at once than the relay's buffer
-    /// takes.
-    pub(super) fn ask_for_channels(
-        &mut self,
-        now: &mut Now,
-        quotas: &mut Quotas,
-        out: &mut Vec<Action>,
-    ) -> bool {
-        let Some(conn) = self.reading() else {
-            return false;
-        };
-        let mut moved = false;
-        while let Some(sub) = self.subs.next(now) {
-            if !self.ask(conn, sub, now, quotas, out) {
-                break;
+        let before = out.len();
+        for (sort, conn) in [
+            (Sort::Membership, self.asking()),
+            (Sort::New, self.reading()),
+            (Sort::Again, self.reading()),
+        ] {
+            if let Some(conn) = conn {
+                self.ask(conn, sort, now, quotas, out);
             }
-            moved = true;
         }
-        moved
+        out.len() > before
     }
 
     /// The socket over which subscriptions may be asked for.
@@ -90,20 +76,23 @@ impl Relay {
         self.asking().filter(|_| self.answers.are_known())
     }
 
-    /// Sends one REQ. False when it cannot go now.
+    /// Sends one REQ of this sort if it is its turn.
     fn ask(
         &mut self,
         conn: ConnId,
-        sub: Sub,
+        sort: Sort,
         now: &mut Now,
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
-    ) -> bool {
+    ) {
+        let Some((sub, count)) = self.subs.next(sort, now) else {
+            return;
+        };
         if self.subs.unanswered() >= self.config.limits.unanswered_max as usize {
-            return false;
+            return;
         }
-        let Some(stamp) = quotas.operations.start(now) else {
-            return false;
+        let Some(stamp) = quotas.operations.start(sort.lane(), count, now) else {
+            return;
         };
         let write = self.writes.next.take();
         let sending = Sending {
@@ -115,7 +104,7 @@ impl Relay {
         self.distrust_record(sub, sending.relay_time, out);
         let limits = &self.config.limits;
         let Some(asked) = self.subs.request(sub, self.me, limits, &sending) else {
-            return false;
+            return;
         };
         if let Some((n, former)) = asked.former {
             self.send(conn, wire::close(&former), now.time(), out);
@@ -127,7 +116,6 @@ impl Relay {
             sub,
             phase: SubPhase::Requested,
         }));
-        true
     }
 
     /// A record that reaches beyond the relay's time would hide what is sent until then.

@@ -118,7 +118,7 @@ impl Relay {
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) -> bool {
-        if let Some(ticket) = self.roster.overdue(&self.config.limits, quotas, now) {
+        if let Some(ticket) = self.roster.overdue(&self.config.limits, quotas, now, out) {
             out.push(Action::Abort { ticket });
             self.roster_failed(None, out);
             return true;
@@ -241,9 +241,12 @@ impl Relay {
         if self.auth.is_blocking() {
             return moved;
         }
-        while let Some(event) = self.outbound.next(quotas, &mut self.writes.next, now) {
-            self.write(conn, event.write, event.frame, now.time(), out);
-            moved = true;
+        for durable in [true, false] {
+            let writes = &mut self.writes.next;
+            if let Some(event) = self.outbound.next(durable, quotas, writes, now) {
+                self.write(conn, event.write, event.frame, now.time(), out);
+                moved = true;
+            }
         }
         moved
     }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use super::history::call::Call;
+use super::history::call::{Call, Measure};
 use super::history::page::Page;
 use super::link::Return;
 use super::membership::Change;
@@ -50,12 +50,13 @@ impl Relay {
             }
             Command::Send {
                 ticket,
-                durable: _,
+                durable,
                 event,
             } => {
-                let live = self.link.live().is_some() && !self.auth.is_blocking();
+                let has_socket = self.link.live().is_some();
+                let limits = &self.config.limits;
                 self.outbound
-                    .push(ticket, &event, live, &self.config.limits);
+                    .push(ticket, durable, &event, has_socket, limits);
             }
             Command::Withdraw { ticket } => self.outbound.withdraw(ticket),
             Command::Reconnect => {
@@ -219,15 +220,13 @@ impl Relay {
             return;
         }
         self.route.learn(Some(answer.status));
-        let wall = self.wall_at(now);
-        let limits = &self.config.limits;
-        let Some(events) = self.roster.answered(answer, wall, limits, quotas, now) else {
+        let measure = self.measure(now);
+        let Some(events) = self.roster.answered(answer, measure, quotas, now, out) else {
             self.roster_failed(Some(answer.status), out);
             return;
         };
-        let changes = self
-            .roster
-            .advance(&events, self.relay_time_at(now), limits, now);
+        let (relay_time, limits) = (self.relay_time_at(now), &self.config.limits);
+        let changes = self.roster.advance(&events, relay_time, limits, now);
         self.changes.extend(changes);
     }
 
@@ -247,8 +246,17 @@ impl Relay {
             return;
         }
         self.route.learn(None);
-        self.roster.broke(quotas, now);
+        self.roster.broke(quotas, now, out);
         self.roster_failed(None, out);
+    }
+
+    /// What an answer is read by.
+    pub(super) fn measure(&self, now: MonoTime) -> Measure {
+        let bytes_max = self.config.limits.frame_bytes_max;
+        Measure {
+            wall: self.wall_at(now),
+            bytes_max: usize::try_from(bytes_max).unwrap_or(usize::MAX),
+        }
     }
 
     /// A read of stored events over HTTP was answered.
@@ -260,13 +268,13 @@ impl Relay {
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) {
-        let wall = self.wall_at(now);
+        let measure = self.measure(now);
         let Some((call, is_answers)) = self.call_under_way(ticket) else {
             out.push(stale(StaleWhat::Call));
             return;
         };
         self.route.learn(Some(answer.status));
-        let events = call.answered(answer, wall, &self.config.limits, quotas, now);
+        let events = call.answered(answer, measure, quotas, now, out);
         let is_good = events.is_some();
         if let Some(page) = self.page_if(|page| page.is_ticket(ticket)) {
             for event in events.unwrap_or_default() {
@@ -295,7 +303,7 @@ impl Relay {
             return;
         };
         self.route.learn(None);
-        call.broke(quotas, now);
+        call.broke(quotas, now, out);
         if is_answers {
             self.answers.page_broke(Some(now));
         } else {

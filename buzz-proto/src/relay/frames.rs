@@ -210,7 +210,7 @@ impl Relay {
         else {
             return;
         };
-        let operations = &mut context.quotas.operations;
+        let operations = &mut context.quotas.operations.pace;
         if reason.is_rate_limit() {
             let refusal = operations.refuse(reason.wait(), stamp, context.now);
             self.throttled(Quota::Operations, refusal, &reason, context);
@@ -245,11 +245,13 @@ impl Relay {
                 let stamp = self
                     .subs
                     .stamp(sub)
-                    .unwrap_or_else(|| context.quotas.operations.generation());
-                let refusal = context
-                    .quotas
-                    .operations
-                    .refuse(reason.wait(), stamp, context.now);
+                    .unwrap_or_else(|| context.quotas.operations.pace.generation());
+                let refusal =
+                    context
+                        .quotas
+                        .operations
+                        .pace
+                        .refuse(reason.wait(), stamp, context.now);
                 self.throttled(Quota::Operations, refusal, &reason, context);
             }
             Retry::Later => {
@@ -279,7 +281,7 @@ impl Relay {
     /// A request was answered, and not because there were too many.
     fn answered_otherwise(&self, sub: Sub, context: &mut Context<'_>) {
         if let Some(stamp) = self.subs.stamp(sub) {
-            context.quotas.operations.succeed(stamp);
+            context.quotas.operations.pace.succeed(stamp);
         }
     }
 
@@ -310,17 +312,23 @@ impl Relay {
         if refusal == Refusal::Known {
             return;
         }
-        let pace = match quota {
-            Quota::Operations => &context.quotas.operations,
-            Quota::Messages | Quota::Http => &context.quotas.messages,
+        let (sent, unsent) = self.outbound.counts();
+        let requests = u32::try_from(self.subs.unanswered()).unwrap_or(u32::MAX);
+        let operations = &context.quotas.operations;
+        let (pace, in_flight, waiting) = match quota {
+            Quota::Operations => {
+                let in_flight = requests.saturating_add(sent);
+                (&operations.pace, in_flight, operations.waiting())
+            }
+            Quota::Messages | Quota::Http => (&context.quotas.messages, sent, unsent),
         };
         context.out.push(Action::Note(Note::Throttled {
             quota,
             source: reason.hint.map(|hint| hint.source),
             capped: reason.hint.is_some_and(|hint| hint.capped),
             wait: pace.wait(context.now),
-            in_flight: u32::try_from(self.subs.unanswered()).unwrap_or(u32::MAX),
-            waiting: u32::try_from(self.outbound.len()).unwrap_or(u32::MAX),
+            in_flight,
+            waiting,
             attempt: pace.attempt(),
         }));
     }

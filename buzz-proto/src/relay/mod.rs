@@ -228,7 +228,7 @@ impl Relay {
         let mut quotas = self.quotas.clone();
         self.apply(input, time, &mut quotas, out);
         let mut step = self.step.clone();
-        step.settle(|now| self.pump(now, &mut quotas, out));
+        step.settle(|now| self.pump(now, &mut quotas, out) | quotas.choose(now));
         out.extend(step.leave().map(Action::WakeAt));
         self.step = step;
         self.quotas = quotas;
@@ -336,11 +336,9 @@ impl Relay {
         moved |= self.keep_roster(now, quotas, out);
         moved |= self.take_changes(out);
         moved |= self.keep_subscriptions(now, out);
-        // Both take of one quota: what was said goes before what may be heard of more channels.
-        moved |= self.ask_for_membership(now, quotas, out);
+        moved |= self.ask_for_subscriptions(now, quotas, out);
         moved |= self.send_events(now, quotas, out);
         moved |= self.look_for_answers(self.asking(), now, quotas, out);
-        moved |= self.ask_for_channels(now, quotas, out);
         moved |= self.recover(self.reading(), now, quotas, out);
         moved |= self.audit(self.reading(), now, quotas, out);
         moved |= self.keep_records(now, out);

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use super::{Action, Limits, Receipt};
 use crate::gate::{Generation, Refusal};
 use crate::ids::{EventId, Ticket, WriteId};
-use crate::quotas::Quotas;
+use crate::quotas::{OperationLane, Quotas};
 use crate::time::{MonoTime, Now, Why};
 use crate::wire::{self, Event, Reason};
 
@@ -25,6 +25,8 @@ pub(super) struct Outbound {
 struct Row {
     ticket: Ticket,
     id: EventId,
+    /// Whether it goes before requests for channels; else it goes after everything.
+    durable: bool,
     phase: Phase,
 }
 
@@ -54,12 +56,13 @@ pub(super) struct MessageStamp {
 const OPERATIONS_WINDOW: Duration = Duration::from_secs(5);
 
 impl MessageStamp {
-    /// Takes a token of both quotas, or of none.
-    fn start(quotas: &mut Quotas, now: &mut Now) -> Option<Self> {
-        if !quotas.operations.is_ready(now) || !quotas.messages.is_ready(now) {
+    /// Takes a token of both quotas, or of none, for one of `count` EVENTs that wait.
+    fn start(lane: OperationLane, count: u32, quotas: &mut Quotas, now: &mut Now) -> Option<Self> {
+        // A turn for an operation is not to be wasted on an EVENT that may not go.
+        if !quotas.messages.is_ready(now) {
             return None;
         }
-        let operations = quotas.operations.start(now)?;
+        let operations = quotas.operations.start(lane, count, now)?;
         let messages = quotas.messages.start(now)?;
         Some(Self {
             operations,
@@ -69,7 +72,7 @@ impl MessageStamp {
 
     /// The stamp of what is sent now.
     pub(super) const fn present(quotas: &Quotas) -> Self {
-        let operations = quotas.operations.generation();
+        let operations = quotas.operations.pace.generation();
         Self {
             operations,
             messages: quotas.messages.generation(),
@@ -84,14 +87,14 @@ impl MessageStamp {
         now: MonoTime,
     ) -> Refusal {
         if hint.is_none_or(|hint| hint <= OPERATIONS_WINDOW) {
-            quotas.operations.refuse(hint, self.operations, now);
+            quotas.operations.pace.refuse(hint, self.operations, now);
         }
         quotas.messages.refuse(hint, self.messages, now)
     }
 
     /// The EVENT was answered otherwise.
     pub(super) fn succeed(self, quotas: &mut Quotas) {
-        quotas.operations.succeed(self.operations);
+        quotas.operations.pace.succeed(self.operations);
         quotas.messages.succeed(self.messages);
     }
 }
@@ -104,9 +107,17 @@ pub(super) struct Outgoing {
 
 impl Outbound {
     /// Takes an event; one that cannot be taken is answered at once.
-    pub(super) fn push(&mut self, ticket: Ticket, raw: &Bytes, live: bool, limits: &Limits) {
+    pub(super) fn push(
+        &mut self,
+        ticket: Ticket,
+        durable: bool,
+        raw: &Bytes,
+        has_socket: bool,
+        limits: &Limits,
+    ) {
+        let has_room = has_socket && self.rows.len() < limits.outbound_max as usize;
         let (id, phase) = match Event::decode(raw.clone()) {
-            Ok(event) if live && self.rows.len() < limits.outbound_max as usize => (
+            Ok(event) if has_room => (
                 event.id(),
                 Phase::Waiting {
                     frame: wire::event(event.raw()),
@@ -115,11 +126,25 @@ impl Outbound {
             Ok(event) => (event.id(), Phase::Done(Receipt::NotSent)),
             Err(_) => (EventId([0; 32]), Phase::Done(Receipt::NotSent)),
         };
-        self.rows.push_back(Row { ticket, id, phase });
+        self.rows.push_back(Row {
+            ticket,
+            id,
+            durable,
+            phase,
+        });
     }
 
     pub(super) fn len(&self) -> usize {
         self.rows.len()
+    }
+
+    /// How many await their OK, and how many wait to be sent.
+    pub(super) fn counts(&self) -> (u32, u32) {
+        let count = |is: fn(&Phase) -> bool| {
+            let rows = self.rows.iter().filter(|row| is(&row.phase));
+            u32::try_from(rows.count()).unwrap_or(u32::MAX)
+        };
+        (count(Phase::is_sent), count(Phase::is_waiting))
     }
 
     /// An OK came. Nothing when no event awaits it, else the stamp with which it was sent.
@@ -180,15 +205,24 @@ impl Outbound {
         }
     }
 
-    /// The next event to write, if the quotas let it.
+    /// The next event to write, if the quotas let it: a durable one, or one of the others.
     pub(super) fn next(
         &mut self,
+        durable: bool,
         quotas: &mut Quotas,
         writes: &mut WriteId,
         now: &mut Now,
     ) -> Option<Outgoing> {
-        let row = self.rows.iter_mut().find(|row| row.phase.is_waiting())?;
-        let stamp = MessageStamp::start(quotas, now)?;
+        let waits = |row: &&mut Row| row.durable == durable && row.phase.is_waiting();
+        let count = self.rows.iter_mut().filter(waits).count();
+        let row = self.rows.iter_mut().find(waits)?;
+        let lane = if durable {
+            OperationLane::Event
+        } else {
+            OperationLane::Latest
+        };
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let stamp = MessageStamp::start(lane, count, quotas, now)?;
         let write = writes.take();
         let phase = Phase::Sent {
             write,

@@ -7,12 +7,12 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::history::call::Call;
+use super::history::call::{Call, Measure};
 use super::membership::{Change, MEMBERS, METADATA, Membership, membership};
 use super::{Action, HttpAnswer, Limits};
 use crate::backoff::Ladder;
 use crate::ids::{ChannelId, PubKey, Ticket};
-use crate::quotas::Quotas;
+use crate::quotas::{CallLane, Quotas};
 use crate::seed::Seed;
 use crate::time::{MonoTime, Now, UnixTime, Why};
 use crate::wire::{self, Event, Filter};
@@ -125,7 +125,7 @@ impl Roster {
             },
             Phase::Members { .. } | Phase::Metadata { .. } => return false,
         };
-        let Some(call) = Call::start(quotas, tickets, now) else {
+        let Some(call) = Call::start(CallLane::Roster, quotas, tickets, now) else {
             return false;
         };
         out.push(Action::Query {
@@ -160,19 +160,20 @@ impl Roster {
         limits: &Limits,
         quotas: &mut Quotas,
         now: &mut Now,
+        out: &mut Vec<Action>,
     ) -> Option<Ticket> {
         let call = self.call()?;
         if !call.is_overdue(limits, now) {
             return None;
         }
-        self.broke(quotas, now.time());
+        self.broke(quotas, now.time(), out);
         Some(call.ticket)
     }
 
     /// The call has no answer.
-    pub(super) fn broke(&mut self, quotas: &mut Quotas, now: MonoTime) {
+    pub(super) fn broke(&mut self, quotas: &mut Quotas, now: MonoTime, out: &mut Vec<Action>) {
         if let Some(call) = self.call() {
-            call.broke(quotas, now);
+            call.broke(quotas, now, out);
         }
         self.failed(now);
     }
@@ -188,14 +189,14 @@ impl Roster {
     pub(super) fn answered(
         &mut self,
         answer: &HttpAnswer,
-        wall: Option<UnixTime>,
-        limits: &Limits,
+        measure: Measure,
         quotas: &mut Quotas,
         now: MonoTime,
+        out: &mut Vec<Action>,
     ) -> Option<Vec<Event>> {
         let call = self.call()?;
         let events = call
-            .answered(answer, wall, limits, quotas, now)
+            .answered(answer, measure, quotas, now, out)
             .filter(|events| events.len() < ANSWER_MAX);
         if events.is_none() {
             self.failed(now);

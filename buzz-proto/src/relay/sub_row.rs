@@ -31,6 +31,8 @@ pub(super) struct Row {
     pub(super) phase: Phase,
     pub(super) ladder: Ladder,
     pub(super) confirmations: u32,
+    /// Whether it was asked for on the present socket.
+    pub(super) was_asked: bool,
     /// Whether a refusal was questioned once without new evidence.
     pub(super) questioned: bool,
 }
@@ -187,6 +189,7 @@ impl Row {
             phase: Phase::Wanted,
             ladder: Ladder::new(wait.0, wait.1),
             confirmations: 0,
+            was_asked: false,
             questioned: false,
         }
     }

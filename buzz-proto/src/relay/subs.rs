@@ -15,6 +15,7 @@ use super::sub_row::{Floor, Newest, Phase, Request, Row, Sending, name};
 use super::{Interest, Limits, Sub};
 use crate::gate::Generation;
 use crate::ids::{EventId, PubKey, WriteId};
+use crate::quotas::OperationLane;
 use crate::time::{MonoTime, Now, UnixTime, Why};
 use crate::wire::{Event, Filter, Reason, ReasonClass, SubName};
 
@@ -48,6 +49,27 @@ pub(super) enum Retry {
     Later,
     /// Not before something changes.
     Never,
+}
+
+/// Subscriptions that are due, by their right of way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    /// The one to notices.
+    Membership,
+    /// Not asked for on this socket.
+    New,
+    /// Asked for in vain.
+    Again,
+}
+
+impl Sort {
+    pub(super) const fn lane(self) -> OperationLane {
+        match self {
+            Self::Membership => OperationLane::Membership,
+            Self::New => OperationLane::New,
+            Self::Again => OperationLane::Retry,
+        }
+    }
 }
 
 /// What became of a request that was not answered in time.
@@ -141,6 +163,7 @@ impl Subs {
         self.names.reset();
         self.expiries = 0;
         for row in self.rows.values_mut() {
+            row.was_asked = false;
             match row.phase {
                 Phase::Requested(_) | Phase::Live { .. } => row.phase = Phase::Wanted,
                 Phase::Wanted | Phase::Waiting { .. } | Phase::Refused => {}
@@ -349,17 +372,25 @@ impl Subs {
         self.rows.values().filter(is_awaited).count()
     }
 
-    /// The next subscription to be asked for, membership first. One that was asked for in vain
-    /// waits behind the others, or a few that are never answered would keep them out.
-    pub(super) fn next(&self, now: &mut Now) -> Option<Sub> {
-        let due = self.rows.iter().filter(|(_, row)| match &row.phase {
-            Phase::Wanted => true,
-            Phase::Requested(request) => request.is_overdue,
-            Phase::Waiting { until } => now.reached(*until, Why::Resubscribe),
-            Phase::Live { .. } | Phase::Refused => false,
+    /// The next subscription of this sort to be asked for, and how many there are. Of those asked
+    /// for in vain the one that was so least often, or a few that are never answered would keep
+    /// the others out.
+    pub(super) fn next(&self, sort: Sort, now: &mut Now) -> Option<(Sub, u32)> {
+        let mut count = 0_u32;
+        let due = self.rows.iter().filter(|(sub, row)| {
+            let is_due = sort == row.sort(**sub)
+                && match &row.phase {
+                    Phase::Wanted => true,
+                    Phase::Requested(request) => request.is_overdue,
+                    Phase::Waiting { until } => now.reached(*until, Why::Resubscribe),
+                    Phase::Live { .. } | Phase::Refused => false,
+                };
+            count = count.saturating_add(u32::from(is_due));
+            is_due
         });
-        due.min_by_key(|(sub, row)| (row.confirmations, **sub))
-            .map(|(sub, _)| *sub)
+        let first = due.min_by_key(|(sub, row)| (row.confirmations, **sub));
+        let sub = first.map(|(sub, _)| *sub)?;
+        Some((sub, count))
     }
 
     /// The request for a subscription; it counts as sent from now on.
@@ -374,6 +405,7 @@ impl Subs {
         let former = row.phase.name(sub);
         let n = self.names.take();
         row.floor = row.floor.dated(sending);
+        row.was_asked = true;
         let filter = row.live_filter(sub, me, sending.relay_time, limits);
         row.phase = Phase::Requested(Box::new(Request {
             n,
@@ -422,6 +454,14 @@ impl Subs {
 }
 
 impl Row {
+    const fn sort(&self, sub: Sub) -> Sort {
+        match sub {
+            Sub::Membership => Sort::Membership,
+            Sub::Channel(_) if self.was_asked => Sort::Again,
+            Sub::Channel(_) => Sort::New,
+        }
+    }
+
     /// Ends the history of the request under way. False when there is none.
     fn become_live(&mut self, ending: (bool, Option<u32>), limits: &Limits, now: MonoTime) -> bool {
         let Phase::Requested(request) = &self.phase else {

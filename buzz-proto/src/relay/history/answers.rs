@@ -11,9 +11,10 @@ use core::time::Duration;
 use smallvec::smallvec;
 
 use super::page::{Page, Via};
+use super::read::To;
 use crate::ids::{ConnId, EventId};
 use crate::note::Note;
-use crate::quotas::Quotas;
+use crate::quotas::{CallLane, Quotas};
 use crate::relay::{Action, Relay};
 use crate::time::{MonoTime, Now, UnixTime, Why};
 use crate::wire::Filter;
@@ -191,7 +192,11 @@ impl Relay {
             limit: Some(limits.page),
             ..Filter::default()
         };
-        let to = (!self.route.is_open()).then_some(conn);
+        let to = if self.route.is_open() {
+            To::Http(CallLane::LookUp)
+        } else {
+            To::Socket(conn)
+        };
         let Some(via) = self.start_read(to, &filter, now, quotas, out) else {
             return false;
         };

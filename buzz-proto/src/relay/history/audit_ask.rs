@@ -6,8 +6,9 @@ use alloc::vec::Vec;
 use super::audit::{Asked, Progress, Read};
 use super::call::Call;
 use super::page::{Page, Via};
+use super::read::To;
 use crate::ids::ConnId;
-use crate::quotas::Quotas;
+use crate::quotas::{CallLane, Quotas};
 use crate::relay::sub_row::Phase;
 use crate::relay::{Action, Relay, Sub};
 use crate::time::{Now, Why};
@@ -123,7 +124,7 @@ impl Relay {
         out: &mut Vec<Action>,
     ) -> bool {
         let read = if self.route.is_open() {
-            let Some(call) = Call::start(quotas, &mut self.tickets, now) else {
+            let Some(call) = Call::start(CallLane::History, quotas, &mut self.tickets, now) else {
                 return false;
             };
             let filters: Vec<_> = asked.iter().map(|(_, _, filter)| filter.clone()).collect();
@@ -138,7 +139,7 @@ impl Relay {
             let Some((sub, _, filter)) = asked.first() else {
                 return false;
             };
-            let Some(via) = self.start_read(Some(conn), filter, now, quotas, out) else {
+            let Some(via) = self.start_read(To::Socket(conn), filter, now, quotas, out) else {
                 return false;
             };
             Read::Socket(*sub, Box::new(Page::new(via, filter.clone())))

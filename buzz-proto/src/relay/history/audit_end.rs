@@ -82,8 +82,8 @@ impl Relay {
         if answer.status == 200 && answer.body.len() > BYTES_MAX {
             return self.audit_too_large(call, &pages, now, quotas, out);
         }
-        let wall = self.wall_at(now);
-        let Some(events) = call.answered(answer, wall, &self.config.limits, quotas, now) else {
+        let measure = self.measure(now);
+        let Some(events) = call.answered(answer, measure, quotas, now, out) else {
             return self.audits_failed(&pages, now, out);
         };
         self.audits.resize(None);
@@ -137,7 +137,7 @@ impl Relay {
         out: &mut Vec<Action>,
     ) {
         if let Some((call, pages)) = self.audits.take_call() {
-            call.broke(quotas, now);
+            call.broke(quotas, now, out);
             self.route.learn(None);
             self.audits_failed(&pages, now, out);
         }
@@ -195,7 +195,7 @@ impl Relay {
             return;
         };
         if let Some(stamp) = page.stamp() {
-            quotas.operations.succeed(stamp);
+            quotas.operations.pace.succeed(stamp);
         }
         self.audit_page_ended(sub, page, now, out);
     }

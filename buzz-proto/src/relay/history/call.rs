@@ -7,8 +7,9 @@ use bytes::Bytes;
 use crate::gate::Generation;
 use crate::ids::Ticket;
 use crate::publish::settle;
-use crate::quotas::Quotas;
-use crate::relay::{HttpAnswer, Limits};
+use crate::quotas::{CallLane, Quotas};
+use crate::relay::{Action, HttpAnswer, Limits};
+use crate::retry_hint::Hint;
 use crate::time::{MonoTime, Now, UnixTime, Why};
 use crate::wire::{self, Event};
 
@@ -23,14 +24,24 @@ pub(in crate::relay) struct Call {
     sent: Generation,
 }
 
+/// What an answer is read by.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::relay) struct Measure {
+    /// Our own clock, if it is known.
+    pub(in crate::relay) wall: Option<UnixTime>,
+    /// Bytes of one event.
+    pub(in crate::relay) bytes_max: usize,
+}
+
 impl Call {
-    /// Takes what a call needs of the quota.
+    /// Takes what a call needs of the quota, if it is the turn of its lane.
     pub(in crate::relay) fn start(
+        lane: CallLane,
         quotas: &mut Quotas,
         tickets: &mut Ticket,
         now: &mut Now,
     ) -> Option<Self> {
-        let sent = quotas.http.start(now)?;
+        let sent = quotas.http.start(lane, 1, now)?;
         Some(Self {
             ticket: tickets.take(),
             since: now.time(),
@@ -44,8 +55,15 @@ impl Call {
     }
 
     /// It has no answer.
-    pub(in crate::relay) fn broke(self, quotas: &mut Quotas, now: MonoTime) {
-        quotas.http.fail(None, self.sent, now);
+    pub(in crate::relay) fn broke(self, quotas: &mut Quotas, now: MonoTime, out: &mut Vec<Action>) {
+        self.failed(None, quotas, now, out);
+    }
+
+    fn failed(self, hint: Option<Hint>, quotas: &mut Quotas, now: MonoTime, out: &mut Vec<Action>) {
+        let http = &mut quotas.http;
+        let refusal = http.fail(hint.map(|hint| hint.wait), self.sent, now);
+        let note = http.throttled(refusal, hint, http.waiting(), now);
+        out.extend(note.map(Action::Note));
     }
 
     /// It is given up without knowledge of its answer.
@@ -57,27 +75,26 @@ impl Call {
     pub(in crate::relay) fn answered(
         self,
         answer: &HttpAnswer,
-        wall: Option<UnixTime>,
-        limits: &Limits,
+        measure: Measure,
         quotas: &mut Quotas,
         now: MonoTime,
+        out: &mut Vec<Action>,
     ) -> Option<Vec<Event>> {
         let reason = wire::body_reason(&answer.body);
         if settle::is_relay_failure(answer.status, &reason) {
-            let hint = settle::hint(answer, &reason, wall).map(|hint| hint.wait);
-            quotas.http.fail(hint, self.sent, now);
+            let hint = settle::hint(answer, &reason, measure.wall);
+            self.failed(hint, quotas, now, out);
         } else {
             quotas.http.succeed(self.sent);
         }
         (answer.status == 200)
-            .then(|| read_events(&answer.body, limits))
+            .then(|| read_events(&answer.body, measure.bytes_max))
             .flatten()
     }
 }
 
 /// The events of an answer in which nothing is malformed.
-fn read_events(body: &Bytes, limits: &Limits) -> Option<Vec<Event>> {
-    let bytes_max = usize::try_from(limits.frame_bytes_max).unwrap_or(usize::MAX);
+fn read_events(body: &Bytes, bytes_max: usize) -> Option<Vec<Event>> {
     let answer = wire::decode_events(body, bytes_max).ok()?;
     (answer.malformed == 0).then_some(answer.events)
 }

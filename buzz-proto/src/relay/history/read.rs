@@ -5,31 +5,43 @@ use alloc::vec::Vec;
 use super::call::Call;
 use super::page::Via;
 use crate::ids::ConnId;
-use crate::quotas::Quotas;
+use crate::quotas::{CallLane, OperationLane, Quotas};
 use crate::relay::{Action, Relay};
 use crate::time::{MonoTime, Now};
 use crate::wire::{self, Filter, SubName};
+
+/// Which way a read goes.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::relay) enum To {
+    /// As a request on this socket.
+    Socket(ConnId),
+    /// Over HTTP, in this lane.
+    Http(CallLane),
+}
 
 impl Relay {
     /// Orders one read of stored events: as a request on a socket that is closed at its end, or
     /// over HTTP.
     pub(in crate::relay) fn start_read(
         &mut self,
-        to: Option<ConnId>,
+        to: To,
         filter: &Filter,
         now: &mut Now,
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) -> Option<Via> {
-        let Some(conn) = to else {
-            let call = Call::start(quotas, &mut self.tickets, now)?;
-            out.push(Action::Query {
-                ticket: call.ticket,
-                body: wire::query(core::slice::from_ref(filter)),
-            });
-            return Some(Via::Http(call));
+        let conn = match to {
+            To::Socket(conn) => conn,
+            To::Http(lane) => {
+                let call = Call::start(lane, quotas, &mut self.tickets, now)?;
+                out.push(Action::Query {
+                    ticket: call.ticket,
+                    body: wire::query(core::slice::from_ref(filter)),
+                });
+                return Some(Via::Http(call));
+            }
         };
-        let stamp = quotas.operations.start(now)?;
+        let stamp = quotas.operations.start(OperationLane::CatchUp, 1, now)?;
         let (write, n) = (self.writes.next.take(), self.subs.names.take());
         let text = wire::req(&SubName::Page { n }, filter);
         self.write(conn, write, text, now.time(), out);
@@ -50,7 +62,7 @@ impl Relay {
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) {
-        call.broke(quotas, now);
+        call.broke(quotas, now, out);
         self.route.learn(None);
         let ticket = call.ticket;
         out.push(Action::Abort { ticket });

@@ -12,10 +12,11 @@ use core::time::Duration;
 
 use super::choose::{Choice, Plan};
 use super::page::{Page, Via};
+use super::read::To;
 use super::read_end::Read;
 use crate::ids::ConnId;
 use crate::note::{Note, ReadFailure};
-use crate::quotas::Quotas;
+use crate::quotas::{CallLane, Quotas};
 use crate::relay::sub_row::Phase;
 use crate::relay::verify::Source;
 use crate::relay::{Action, Relay, Sub};
@@ -263,7 +264,11 @@ impl Relay {
     ) -> Option<Box<Page>> {
         let relay_time = self.relay_time_at(now.time());
         let (filter, by_http) = self.page_filter(sub, plan, relay_time)?;
-        let to = (!by_http).then_some(conn);
+        let to = if by_http {
+            To::Http(CallLane::History)
+        } else {
+            To::Socket(conn)
+        };
         let via = self.start_read(to, &filter, now, quotas, out)?;
         Some(Box::new(Page::new(via, filter)))
     }
@@ -302,7 +307,7 @@ impl Relay {
     ) {
         let stamp = self.recovery.page().and_then(|(page, _)| page.stamp());
         if let Some(stamp) = stamp {
-            quotas.operations.succeed(stamp);
+            quotas.operations.pace.succeed(stamp);
         }
         self.end_page(Ending::Whole, now, out);
     }

@@ -70,7 +70,8 @@ pub enum Note {
         /// How many events were delivered late.
         count: u64,
     },
-    /// A read of stored events failed; what was lost stays lost until a later one.
+    /// A read of stored events failed, otherwise than because the relay wants less traffic; what
+    /// was lost stays lost until a later one.
     ReadFailed {
         /// The subscription.
         sub: Sub,
@@ -143,7 +144,7 @@ pub enum Note {
         /// Refusals in a row.
         attempt: u32,
     },
-    /// The roster could not be read.
+    /// The roster could not be read, otherwise than because the relay wants less traffic.
     RosterFailed {
         /// The HTTP status, if there was an answer.
         status: Option<u16>,
@@ -461,6 +462,20 @@ pub enum ReadFailure {
     },
     /// It brought nothing where something is known to be: a relay in trouble answers so.
     Empty,
+}
+
+impl ReadFailure {
+    /// Whether the relay wanted less traffic, which [`Note::Throttled`] tells.
+    #[must_use]
+    pub fn is_rate_limit(&self) -> bool {
+        match self {
+            Self::Refused { reason } => reason.is_rate_limit(),
+            Self::Http { status } => matches!(status, Some(429)),
+            Self::Silent | Self::TooLarge | Self::NotSent | Self::Disconnected | Self::Empty => {
+                false
+            }
+        }
+    }
 }
 
 /// Why events are lost.

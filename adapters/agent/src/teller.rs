@@ -201,6 +201,7 @@ fn look(note: &Note) -> Look {
             phase: SubPhase::Requested | SubPhase::Live,
             ..
         } | Note::Stale { .. }
+            | Note::NotShown { .. }
             | Note::Refused { .. }
     );
     match (is_good, is_plain, is_faint) {

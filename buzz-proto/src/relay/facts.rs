@@ -332,7 +332,10 @@ impl Relay {
 
     /// A read gave nothing.
     pub(super) fn roster_failed(&mut self, status: Option<u16>, out: &mut Vec<Action>) {
-        out.push(Action::Note(Note::RosterFailed { status }));
+        // A rate limit is told as such.
+        if status != Some(429) {
+            out.push(Action::Note(Note::RosterFailed { status }));
+        }
         self.changes.extend(self.roster.give_up_describing());
     }
 

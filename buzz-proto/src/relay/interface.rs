@@ -206,8 +206,8 @@ pub enum Command {
         #[serde(with = "crate::json::text")]
         event: Bytes,
     },
-    /// An event that was to be sent need not be: it is forgotten if it has not left, without a
-    /// receipt. An unknown ticket is no fault.
+    /// An event that was to be sent need not be: it is forgotten if it has not left, and has no
+    /// receipt either way. An unknown ticket is no fault.
     Withdraw {
         /// From `Send`.
         ticket: Ticket,

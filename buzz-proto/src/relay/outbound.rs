@@ -27,6 +27,8 @@ struct Row {
     id: EventId,
     /// Whether it goes before requests for channels; else it goes after everything.
     durable: bool,
+    /// Whether its receipt is not wanted any more.
+    is_withdrawn: bool,
     phase: Phase,
 }
 
@@ -130,6 +132,7 @@ impl Outbound {
             ticket,
             id,
             durable,
+            is_withdrawn: false,
             phase,
         });
     }
@@ -165,10 +168,13 @@ impl Outbound {
         Some(stamp)
     }
 
-    /// An event need not be sent. One that has left stays, because its answer tells of the quotas.
+    /// An event need not be sent, and has no receipt. One that has left stays, because its answer
+    /// tells of the quotas.
     pub(super) fn withdraw(&mut self, ticket: Ticket) {
-        self.rows
-            .retain(|row| row.ticket != ticket || !row.phase.is_waiting());
+        self.rows.retain_mut(|row| {
+            row.is_withdrawn |= row.ticket == ticket;
+            !(row.is_withdrawn && row.phase.is_waiting())
+        });
     }
 
     /// A refusal that names no event: it may be any of those that have no answer. Gives the stamp
@@ -249,10 +255,10 @@ impl Outbound {
                 }
                 Phase::Done(receipt) => receipt.clone(),
             };
-            out.push(Action::Receipt {
-                ticket: row.ticket,
-                receipt,
-            });
+            if !row.is_withdrawn {
+                let ticket = row.ticket;
+                out.push(Action::Receipt { ticket, receipt });
+            }
             false
         });
         self.rows.len() != before

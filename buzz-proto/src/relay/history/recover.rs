@@ -363,7 +363,9 @@ impl Relay {
         };
         if let Some(why) = failure {
             attempt.has_failed = true;
-            out.push(Action::Note(Note::ReadFailed { sub, why }));
+            if !why.is_rate_limit() {
+                out.push(Action::Note(Note::ReadFailed { sub, why }));
+            }
         }
         out.extend(result.gap.map(Action::Note));
         let events = page.into_events();

@@ -104,7 +104,6 @@ mod lanes;
 pub mod limiter;
 pub mod machine;
 pub mod note;
-mod note_text;
 pub mod publish;
 mod quotas;
 pub mod relay;

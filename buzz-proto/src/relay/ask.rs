@@ -4,7 +4,8 @@ use alloc::vec::Vec;
 
 use super::link::Return;
 use super::sub_row::{Floor, Sending};
-use super::subs::{Expiry, Sort};
+use super::sub_turns::Sort;
+use super::subs::Expiry;
 use super::{Action, CloseCause, End, Relay, SYNC_PAUSE, SYNC_QUIET, Sub, SubState};
 use crate::ids::ConnId;
 use crate::note::{Note, SubPhase};

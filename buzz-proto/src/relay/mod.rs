@@ -24,6 +24,7 @@ mod record;
 mod room;
 mod roster;
 mod sub_row;
+mod sub_turns;
 mod subs;
 mod verify;
 

@@ -5,19 +5,17 @@
 //! has a deadline. A request is confirmed by its EOSE. Its wire name is never used twice, so that
 //! frames of an older request cannot be taken for those of a newer one.
 
-use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
 use super::history::loss::Window;
 use super::names::Names;
-use super::sub_row::{Floor, Newest, Phase, Request, Row, Sending, name};
+use super::sub_row::{Floor, Phase, Row};
 use super::{Interest, Limits, Sub};
 use crate::gate::Generation;
 use crate::ids::{EventId, PubKey, WriteId};
-use crate::quotas::OperationLane;
-use crate::time::{MonoTime, Now, UnixTime, Why};
-use crate::wire::{Event, Filter, Reason, ReasonClass, SubName};
+use crate::time::{MonoTime, Now, UnixTime};
+use crate::wire::{Event, Reason, ReasonClass, SubName};
 
 /// A relay that fails to answer so often in a row is not listening to this socket.
 const EXPIRIES_MAX: u32 = 3;
@@ -26,7 +24,7 @@ const ERROR_WAIT: (Duration, Duration) = (Duration::from_secs(1), Duration::from
 
 #[derive(Clone, Debug)]
 pub(super) struct Subs {
-    rows: BTreeMap<Sub, Row>,
+    pub(super) rows: BTreeMap<Sub, Row>,
     pub(super) names: Names,
     /// Requests in a row that were not answered.
     expiries: u32,
@@ -51,27 +49,6 @@ pub(super) enum Retry {
     Never,
 }
 
-/// Subscriptions that are due, by their right of way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
-    /// The one to notices.
-    Membership,
-    /// Not asked for on this socket.
-    New,
-    /// Asked for in vain.
-    Again,
-}
-
-impl Sort {
-    pub(super) const fn lane(self) -> OperationLane {
-        match self {
-            Self::Membership => OperationLane::Membership,
-            Self::New => OperationLane::New,
-            Self::Again => OperationLane::Retry,
-        }
-    }
-}
-
 /// What became of a request that was not answered in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expiry {
@@ -81,14 +58,6 @@ pub(super) enum Expiry {
     Again(Sub),
     /// It is asked anew, and the relay does not listen to this socket.
     Deaf(Sub),
-}
-
-/// A request to send, and the name of the one that it takes the place of.
-#[derive(Clone, Debug)]
-pub(super) struct Asked {
-    pub(super) former: Option<(u64, SubName)>,
-    pub(super) name: SubName,
-    pub(super) filter: Filter,
 }
 
 impl Subs {
@@ -365,68 +334,6 @@ impl Subs {
         }
     }
 
-    /// How many requests have neither EOSE nor CLOSED, those given up apart.
-    pub(super) fn unanswered(&self) -> usize {
-        let is_awaited =
-            |row: &&Row| matches!(&row.phase, Phase::Requested(request) if !request.is_overdue);
-        self.rows.values().filter(is_awaited).count()
-    }
-
-    /// The next subscription of this sort to be asked for, and how many there are. Of those asked
-    /// for in vain the one that was so least often, or a few that are never answered would keep
-    /// the others out.
-    pub(super) fn next(&self, sort: Sort, now: &mut Now) -> Option<(Sub, u32)> {
-        let mut count = 0_u32;
-        let due = self.rows.iter().filter(|(sub, row)| {
-            let is_due = sort == row.sort(**sub)
-                && match &row.phase {
-                    Phase::Wanted => true,
-                    Phase::Requested(request) => request.is_overdue,
-                    Phase::Waiting { until } => now.reached(*until, Why::Resubscribe),
-                    Phase::Live { .. } | Phase::Refused => false,
-                };
-            count = count.saturating_add(u32::from(is_due));
-            is_due
-        });
-        let first = due.min_by_key(|(sub, row)| (row.confirmations, **sub));
-        let sub = first.map(|(sub, _)| *sub)?;
-        Some((sub, count))
-    }
-
-    /// The request for a subscription; it counts as sent from now on.
-    pub(super) fn request(
-        &mut self,
-        sub: Sub,
-        me: PubKey,
-        limits: &Limits,
-        sending: &Sending,
-    ) -> Option<Asked> {
-        let row = self.rows.get_mut(&sub)?;
-        let former = row.phase.name(sub);
-        let n = self.names.take();
-        row.floor = row.floor.dated(sending);
-        row.was_asked = true;
-        let filter = row.live_filter(sub, me, sending.relay_time, limits);
-        row.phase = Phase::Requested(Box::new(Request {
-            n,
-            write: sending.write,
-            stamp: sending.stamp,
-            written: None,
-            begun: sending.relay_time,
-            newest: Newest::new(limits.live_page as usize),
-            known: row.known,
-            has_failed: false,
-            is_overdue: false,
-            filter: filter.clone(),
-        }));
-        let name = name(sub, n);
-        Some(Asked {
-            former,
-            name,
-            filter,
-        })
-    }
-
     /// A request whose confirmation is overdue.
     pub(super) fn expired(&mut self, limits: &Limits, now: &mut Now) -> Option<Expiry> {
         let (sub, row) = self
@@ -454,14 +361,6 @@ impl Subs {
 }
 
 impl Row {
-    const fn sort(&self, sub: Sub) -> Sort {
-        match sub {
-            Sub::Membership => Sort::Membership,
-            Sub::Channel(_) if self.was_asked => Sort::Again,
-            Sub::Channel(_) => Sort::New,
-        }
-    }
-
     /// Ends the history of the request under way. False when there is none.
     fn become_live(&mut self, ending: (bool, Option<u32>), limits: &Limits, now: MonoTime) -> bool {
         let Phase::Requested(request) = &self.phase else {

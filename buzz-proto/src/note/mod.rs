@@ -4,6 +4,11 @@
 //! others pass a limiter: the first of a kind at once, later ones as one summary with a count per
 //! period.
 
+mod history;
+mod link;
+mod text;
+mod work;
+
 use alloc::string::String;
 use core::fmt;
 use core::time::Duration;
@@ -12,11 +17,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{ChannelId, EventId, JobId, TurnId};
 use crate::publish::Verdict;
-use crate::relay::{CloseCause, ConnectCause, Sub};
+use crate::relay::Sub;
 use crate::retry_hint::HintSource;
 use crate::schedule::{DownCause, Scope, Want, WorkerId};
 use crate::time::UnixTime;
 use crate::wire::{Excerpt, Reason};
+pub use history::*;
+pub use link::*;
+pub use work::*;
 
 /// A fact worth telling.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -327,276 +335,6 @@ impl Note {
     }
 }
 
-/// What is only good to see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Shown {
-    /// Whether the agent is online.
-    Presence,
-    /// That it is typing.
-    Typing,
-    /// A reaction to a message.
-    Reaction,
-}
-
-impl Shown {
-    const fn kind(self) -> &'static str {
-        match self {
-            Self::Presence => "presence not shown",
-            Self::Typing => "typing not shown",
-            Self::Reaction => "reaction not shown",
-        }
-    }
-}
-
-/// What happened to the connection.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub enum LinkNote {
-    /// A dial began.
-    Dialing,
-    /// It is live.
-    Live {
-        /// Whether the relay asked who we are.
-        authenticated: bool,
-    },
-    /// There is no connection.
-    Failed {
-        /// Why.
-        cause: ConnectCause,
-    },
-    /// The relay will not have this key, or not now.
-    AuthRefused {
-        /// In its words.
-        reason: Reason,
-    },
-    /// The socket ended.
-    Lost {
-        /// The peer's close code, if it sent one.
-        code: Option<u16>,
-    },
-    /// We ended the socket.
-    Closed {
-        /// Why.
-        cause: CloseCause,
-    },
-    /// The next dial is this far away.
-    Waiting {
-        /// The wait.
-        #[serde(with = "crate::json::nanos")]
-        wait: Duration,
-    },
-    /// No dial can succeed; nothing is tried any more.
-    Stopped,
-}
-
-impl LinkNote {
-    const fn kind(&self) -> &'static str {
-        match self {
-            Self::Dialing => "link dialing",
-            Self::Live { .. } => "link live",
-            Self::Failed { .. } => "link failed",
-            Self::AuthRefused { .. } => "link auth refused",
-            Self::Lost { .. } => "link lost",
-            Self::Closed { .. } => "link closed",
-            Self::Waiting { .. } => "link waiting",
-            Self::Stopped => "link stopped",
-        }
-    }
-}
-
-/// The phase that a subscription has reached.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub enum SubPhase {
-    /// It was asked for.
-    Requested,
-    /// The relay confirmed it.
-    Live,
-    /// The relay did not confirm it in time; it is asked again.
-    Unconfirmed,
-    /// The relay refused it for now.
-    Waiting {
-        /// In its words.
-        reason: Reason,
-    },
-    /// The relay refused it for good.
-    Refused {
-        /// In its words.
-        reason: Reason,
-    },
-}
-
-impl SubPhase {
-    const fn kind(&self) -> &'static str {
-        match self {
-            Self::Requested => "subscription requested",
-            Self::Live => "subscription live",
-            Self::Unconfirmed => "subscription unconfirmed",
-            Self::Waiting { .. } => "subscription waiting",
-            Self::Refused { .. } => "subscription refused",
-        }
-    }
-}
-
-/// Why a read of stored events failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub enum ReadFailure {
-    /// The relay refused it.
-    Refused {
-        /// In its words.
-        reason: Reason,
-    },
-    /// The relay fell silent before its end.
-    Silent,
-    /// It brought more bytes than are held.
-    TooLarge,
-    /// It did not leave.
-    NotSent,
-    /// The connection ended first.
-    Disconnected,
-    /// The HTTP call had no answer, or not a good one.
-    Http {
-        /// The HTTP status, if there was an answer.
-        status: Option<u16>,
-    },
-    /// It brought nothing where something is known to be: a relay in trouble answers so.
-    Empty,
-}
-
-impl ReadFailure {
-    /// Whether the relay wanted less traffic, which [`Note::Throttled`] tells.
-    #[must_use]
-    pub fn is_rate_limit(&self) -> bool {
-        match self {
-            Self::Refused { reason } => reason.is_rate_limit(),
-            Self::Http { status } => matches!(status, Some(429)),
-            Self::Silent | Self::TooLarge | Self::NotSent | Self::Disconnected | Self::Empty => {
-                false
-            }
-        }
-    }
-}
-
-/// Why events are lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum GapWhy {
-    /// The consumer had no room for them, and a relay does not store their kind.
-    NoRoom,
-    /// The relay does not have them any more.
-    NotStored,
-    /// One second of history holds more than one request brings, and the relay pages no finer.
-    HistoryLimit,
-    /// The consumer is gone.
-    ConsumerGone,
-    /// The agent ended before they were read again.
-    Ended,
-    /// Their channel was let go before they were read again.
-    Left,
-}
-
-/// Why an event was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum RefusedWhy {
-    /// Its id or signature is wrong, or was not checked in time.
-    NotGenuine,
-    /// It does not match the filter of its subscription.
-    NoMatch,
-    /// Its author may not address this agent.
-    Author,
-    /// It does not mention this agent.
-    NoMention,
-    /// Its kind is not asked for.
-    Kind,
-    /// An owner command is older than its limit.
-    StaleCommand,
-}
-
-impl RefusedWhy {
-    const fn kind(self) -> &'static str {
-        match self {
-            Self::NotGenuine => "refused: not genuine",
-            Self::NoMatch => "refused: no match",
-            Self::Author => "refused: author",
-            Self::NoMention => "refused: no mention",
-            Self::Kind => "refused: kind",
-            Self::StaleCommand => "refused: stale command",
-        }
-    }
-}
-
-/// A quota of the relay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Quota {
-    /// Frames on the socket.
-    Operations,
-    /// EVENTs on the socket.
-    Messages,
-    /// HTTP calls.
-    Http,
-}
-
-impl Quota {
-    const fn kind(self) -> &'static str {
-        match self {
-            Self::Operations => "throttled: operations",
-            Self::Messages => "throttled: messages",
-            Self::Http => "throttled: http",
-        }
-    }
-}
-
-/// How a turn ended for its events.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub enum TurnOutcome {
-    /// Its answer is published.
-    Answered,
-    /// There was no answer, and that is published.
-    Reported {
-        /// Why there was none.
-        why: TurnFailure,
-    },
-    /// There was no answer, or it could not be published, and that could not be published either.
-    Unreported {
-        /// What failed.
-        why: TurnFailure,
-    },
-    /// Its owner discarded it.
-    Discarded,
-}
-
-/// Why a turn has no answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub enum TurnFailure {
-    /// The worker reported a failure.
-    Worker {
-        /// Its words.
-        text: Excerpt,
-    },
-    /// The worker ended during the turn.
-    WorkerGone,
-    /// No session could be opened.
-    NoSession {
-        /// Why not.
-        text: Excerpt,
-    },
-    /// The worker gave no sign of life for too long.
-    Idle,
-    /// The turn took too long.
-    TooLong,
-    /// The worker ended the turn without a word.
-    Empty,
-    /// The reply was not stored.
-    NotStored {
-        /// The verdict on it.
-        verdict: Verdict,
-    },
-    /// Work on it was begun in several lives of the agent and never ended.
-    Interrupted,
-}
-
 /// What a stale completion was about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum StaleWhat {
@@ -648,6 +386,6 @@ impl StaleWhat {
 impl fmt::Display for Note {
     /// One line for people: the kind and its facts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::note_text::write(self, f)
+        text::write(self, f)
     }
 }

@@ -54,7 +54,7 @@ impl<T> Calls<T> {
     }
 
     /// Their jobs.
-    pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {
+    pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> + Clone {
         self.open.values().map(|call| call.job)
     }
 

@@ -105,7 +105,7 @@ pub enum Input {
 pub enum Command {
     /// Publish this; answered by exactly one `Settle`.
     Submit {
-        /// Chosen by the caller, never used twice.
+        /// Chosen by the caller, never used twice; the uppermost 2⁵⁶ numbers are taken.
         job: JobId,
         /// How it is treated.
         class: Class,
@@ -118,7 +118,7 @@ pub enum Command {
         ttl: Option<Duration>,
     },
     /// From now on the message is to bear this mark as a reaction of the agent, and no other.
-    /// Marks go after everything else, and have no verdict: what cannot be shown is noted.
+    /// Marks go after all durable jobs, and have no verdict: what cannot be shown is noted.
     React {
         /// The message.
         message: EventId,
@@ -213,14 +213,15 @@ pub enum Action {
 pub enum Verdict {
     /// The relay has it (or took it, where the kind is not stored).
     Stored,
-    /// The relay will not have it.
+    /// The relay will not have it; or it refused the last try in a way that might have passed, and
+    /// the deadline came before another.
     Rejected {
         /// In the relay's words.
         reason: Reason,
     },
     /// It was sent, and no answer came by its deadline.
     Unknown,
-    /// Its deadline passed before it could be sent.
+    /// Its deadline passed before it could be sent, or while the relay took no more.
     Expired,
     /// There was no room for it, or a newer one took its place.
     Evicted,

@@ -4,25 +4,33 @@
 //! out as an HTTP post or as an EVENT on the socket. What comes back is its verdict, or it waits its
 //! turn again with the same event id, so that a repeat is harmless. A failure that may pass shuts
 //! the gate of its quota for all jobs; when the gate opens one job goes alone to test it. `Durable`
-//! jobs go before `Latest` ones, and of each key only the newest `Latest` job waits.
+//! jobs go before `Latest` ones, and of each key only the newest `Latest` job waits. A job that may
+//! be stored, and whose event would be refused for its age or has been, is first looked up.
+//!
+//! Marks are states instead of jobs: what each message is to bear as a reaction is compared with what
+//! it bears, and one step at a time leads there, behind all that people wait for.
 //!
 //! Nothing is awaited without a limit, no job outlives its own, and an outbox that has no room says
 //! so at once.
 
+mod answers;
 mod calls;
 mod config;
 mod interface;
+mod job;
+mod marks;
 mod outbox;
 mod part;
 mod pump;
 mod retry;
 pub(crate) mod settle;
+mod turns;
 
 use alloc::vec::Vec;
 
 pub use config::*;
 pub use interface::*;
-pub(crate) use outbox::AHEAD_MAX;
+pub(crate) use job::AHEAD_MAX;
 
 use self::part::Part;
 use crate::config::ConfigError;
@@ -34,7 +42,7 @@ use crate::time::{MonoTime, Now, Why};
 /// The publisher.
 ///
 /// Feed it facts with [`handle_input`](Self::handle_input) and carry out the actions in the order
-/// given. Every `Sign`, `Post` and `Send` is answered by a fact with its ticket, late or never;
+/// given. Every `Sign`, `Post`, `Query` and `Send` is answered by a fact with its ticket, late or never;
 /// after an `Abort` an answer is not needed. `Link` says when the socket can carry EVENTs.
 #[derive(Clone, Debug)]
 pub struct Publisher {
@@ -49,10 +57,12 @@ pub struct Publisher {
 pub struct View {
     /// Jobs that are not out.
     pub waiting: u32,
-    /// Posts and EVENTs that await their answer.
+    /// Calls over HTTP and EVENTs that await their answer.
     pub in_flight: u32,
     /// `Durable` jobs without a verdict.
     pub durable: u32,
+    /// Messages whose mark is wanted, or shown.
+    pub marks: u32,
     /// Whether every job has its verdict and none will be taken.
     pub is_ended: bool,
 }

@@ -6,16 +6,15 @@ use core::time::Duration;
 use bytes::Bytes;
 
 use super::calls::{Call, Calls};
-use super::outbox::{Content, Outbox, Phase};
-use super::retry::{Around, Next};
-use super::settle::{self, Reading};
-use super::{Action, Body, Class, Command, Config, Input, Route, Verdict, View};
+use super::job::{Content, Phase, Row, Sort};
+use super::marks::{Marks, is_mark_job};
+use super::outbox::{Outbox, Victim};
+use super::{Action, Class, Command, Config, Input, Verdict, View};
 use crate::backoff::Ladder;
 use crate::gate::Generation;
 use crate::ids::{EventId, JobId, Ticket};
-use crate::note::{Note, StaleWhat};
+use crate::note::{Note, Shown, StaleWhat};
 use crate::quotas::Quotas;
-use crate::relay::Receipt;
 use crate::seed::Seed;
 use crate::time::{MonoTime, WallClock, Why};
 use crate::wire::{Event, Reason};
@@ -29,10 +28,9 @@ pub(super) struct Part {
     pub(super) config: Config,
     pub(super) seed: Seed,
     pub(super) outbox: Outbox,
-    /// Verdicts that were reached and not yet told.
-    pub(super) verdicts: Vec<(JobId, Class, Verdict)>,
-    /// Calls that were given up, and not yet told.
-    pub(super) aborts: Vec<Ticket>,
+    pub(super) marks: Marks,
+    /// What was decided and not yet told.
+    pub(super) decided: Vec<Action>,
     pub(super) tickets: Ticket,
     pub(super) signs: Calls<MonoTime>,
     pub(super) posts: Calls<Sent>,
@@ -44,14 +42,26 @@ pub(super) struct Part {
     pub(super) is_live: bool,
     /// Whether `POST /events` is known not to exist: then all jobs go by the socket.
     pub(super) has_no_route: bool,
+    /// Whether `POST /query` is known not to exist, or not for us: then nothing is looked up.
+    pub(super) has_no_query: bool,
     pub(super) life: Life,
 }
 
-/// What is kept of a post until its answer.
+/// What is kept of a call over HTTP until its answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub(super) at: Generation,
     pub(super) event: EventId,
+    pub(super) asks: Asks,
+}
+
+/// What a call over HTTP asks of the relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asks {
+    /// To take the event.
+    ToStore,
+    /// Whether it has the event.
+    WhetherStored,
 }
 
 #[derive(Clone, Debug)]
@@ -75,10 +85,10 @@ impl Part {
     pub(super) fn new(config: Config, seed: Seed) -> Self {
         Self {
             outbox: Outbox::new(&config),
+            marks: Marks::new(&config),
             config,
             seed,
-            verdicts: Vec::new(),
-            aborts: Vec::new(),
+            decided: Vec::new(),
             tickets: Ticket::default(),
             signs: Calls::new(Why::Sign),
             posts: Calls::new(Why::Answer),
@@ -91,17 +101,18 @@ impl Part {
             wall: None,
             is_live: false,
             has_no_route: false,
+            has_no_query: false,
             life: Life::Open,
         }
     }
 
     pub(super) fn view(&self) -> View {
         let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
-        let (len, latest) = (self.outbox.len(), self.outbox.latest_len());
         View {
             waiting: self.waiting(),
             in_flight: self.posts.len().saturating_add(self.sends.len()),
-            durable: count(len.saturating_sub(latest)),
+            durable: count(self.outbox.durable_len()),
+            marks: count(self.marks.len()),
             is_ended: self.life == Life::Ended,
         }
     }
@@ -138,18 +149,11 @@ impl Part {
                 None => stale(StaleWhat::Signature, out),
             },
             Input::Answered { ticket, answer } => match self.posts.end(ticket) {
-                Some(call) => {
-                    let wall = self.wall.map(|wall| wall.at(now));
-                    let reading = settle::read_answer(&answer, call.kept.event, wall);
-                    self.posted((ticket, call), reading, now, quotas, out);
-                }
+                Some(call) => self.answered((ticket, call), &answer, now, quotas, out),
                 None => stale(StaleWhat::Call, out),
             },
             Input::Broke { ticket, cause } => match self.posts.end(ticket) {
-                Some(call) => {
-                    let reading = settle::read_break(cause);
-                    self.posted((ticket, call), reading, now, quotas, out);
-                }
+                Some(call) => self.broke((ticket, call), cause, now, quotas, out),
                 None => stale(StaleWhat::Call, out),
             },
             Input::Receipt { ticket, receipt } => match self.sends.end(ticket) {
@@ -158,7 +162,9 @@ impl Part {
             },
             Input::Link { live } => {
                 // What answers after a new dial may be another relay.
-                self.has_no_route &= !live || self.is_live;
+                let is_new = live && !self.is_live;
+                self.has_no_route &= !is_new;
+                self.has_no_query &= !is_new;
                 self.is_live = live;
             }
         }
@@ -177,20 +183,31 @@ impl Part {
                     stale(StaleWhat::Job, out);
                     return;
                 }
-                if self.life != Life::Open {
-                    self.verdicts.push((job, class, Verdict::Cancelled));
+                if self.life != Life::Open || is_mark_job(job) {
+                    self.refuse(job, Sort::of(class), Verdict::Cancelled);
                     return;
                 }
                 let ttl = ttl.unwrap_or(match class {
                     Class::Durable => self.config.durable_ttl,
                     Class::Latest(_) => self.config.latest_ttl,
                 });
-                self.submit(job, class, route, body, now.after(ttl));
+                let (content, expires) = (Content::of(body, now), now.after(ttl));
+                let row = Row::new(Sort::of(class), route, content, expires, self.stored);
+                self.submit(job, row);
             }
-            // Nothing is shown yet.
-            Command::React { .. } => {}
+            Command::React {
+                message,
+                author,
+                mark,
+            } => {
+                if self.life != Life::Ended && !self.marks.want(message, author, mark) {
+                    let what = Shown::Reaction;
+                    out.push(Action::Note(Note::NotShown { what }));
+                }
+                self.take_mark_back();
+            }
             Command::Cancel { job } => {
-                if !self.settle(job, Verdict::Cancelled) {
+                if is_mark_job(job) || !self.settle(job, Verdict::Cancelled) {
                     stale(StaleWhat::Job, out);
                 }
             }
@@ -198,15 +215,15 @@ impl Part {
         }
     }
 
-    fn submit(&mut self, job: JobId, class: Class, route: Route, body: Body, expires: MonoTime) {
-        let row = Outbox::row(class, route, body, expires, self.stored);
+    fn submit(&mut self, job: JobId, row: Row) {
         loop {
             match self.outbox.victim(&row) {
                 Ok(None) => return self.outbox.insert(job, row),
-                Ok(Some(victim)) => {
+                Ok(Some(Victim::Replaced(victim))) => {
                     self.settle(victim, Verdict::Evicted);
                 }
-                Err(_) => return self.verdicts.push((job, class, Verdict::Evicted)),
+                Ok(Some(Victim::Crowded(victim))) => self.crowd_out(victim),
+                Err(_) => return self.refuse(job, row.sort, Verdict::Evicted),
             }
         }
     }
@@ -222,6 +239,8 @@ impl Part {
         while let Some(job) = self.outbox.oldest_latest() {
             self.settle(job, Verdict::Cancelled);
         }
+        self.marks.close();
+        self.take_mark_back();
     }
 
     fn signed(&mut self, ticket: Ticket, event: Bytes, now: MonoTime, out: &mut Vec<Action>) {
@@ -259,124 +278,9 @@ impl Part {
             self.settle(call.job, Verdict::Rejected { reason });
         }
     }
-    /// A post has its answer, or will have none. That concerns the quota even where the job is gone.
-    pub(super) fn posted(
-        &mut self,
-        (ticket, call): (Ticket, Call<Sent>),
-        reading: Reading,
-        now: MonoTime,
-        quotas: &mut Quotas,
-        out: &mut Vec<Action>,
-    ) {
-        let sent = call.kept.at;
-        let is_here = self.is_at(call.job, Phase::Posting { ticket });
-        match &reading {
-            Reading::Failed(failure) => {
-                // A job that fails alone must not test the gate for ever.
-                if is_here && quotas.http.is_probe(sent) {
-                    self.outbox.move_back(call.job);
-                }
-                let hint = failure.hint;
-                let refusal = quotas.http.fail(hint.map(|hint| hint.wait), sent, now);
-                if is_here {
-                    self.conclude(call.job, reading, true, now);
-                }
-                let note = quotas.http.throttled(refusal, hint, self.waiting(), now);
-                out.extend(note.map(Action::Note));
-                return;
-            }
-            Reading::NoRoute => self.has_no_route = true,
-            Reading::Stored
-            | Reading::Refused(_)
-            | Reading::Unauthorized { .. }
-            | Reading::Forbidden(_)
-            | Reading::Misdated(_)
-            | Reading::NotSent
-            | Reading::Lost => {}
-        }
-        quotas.http.succeed(sent);
-        if is_here {
-            self.conclude(call.job, reading, true, now);
-        }
-    }
-
-    /// An EVENT on the socket has its outcome.
-    pub(super) fn sent(&mut self, ticket: Ticket, job: JobId, receipt: Receipt, now: MonoTime) {
-        if !self.is_at(job, Phase::Sending { ticket }) {
-            return;
-        }
-        if let Some(row) = self.outbox.get(job) {
-            let reading = settle::read_receipt(receipt, row.class);
-            self.conclude(job, reading, false, now);
-        }
-    }
-
-    /// What a reading means for its job.
-    fn conclude(&mut self, job: JobId, reading: Reading, is_gated: bool, now: MonoTime) {
-        let around = self.around(job, is_gated);
-        let Some(row) = self.outbox.row_mut(job) else {
-            return;
-        };
-        match row.history.decide(reading, around) {
-            Next::Settle(verdict) => {
-                self.settle(job, verdict);
-            }
-            Next::Again | Next::SignAgain | Next::Rest(_) if self.outbox.is_outdated(job) => {
-                self.settle(job, Verdict::Evicted);
-            }
-            Next::Again => self.outbox.enter(job, Phase::Ready),
-            Next::SignAgain => {
-                self.outbox.sign(job, None);
-                self.outbox.enter(job, Phase::Ready);
-            }
-            Next::Rest(span) => {
-                self.outbox.enter(
-                    job,
-                    Phase::Resting {
-                        until: now.after(span),
-                    },
-                );
-            }
-        }
-    }
-
-    /// Ends a job with its verdict. Whether there was such a job. Its post goes on: the answer still
-    /// tells how the relay fares.
-    pub(super) fn settle(&mut self, job: JobId, verdict: Verdict) -> bool {
-        let Some(row) = self.outbox.remove(job) else {
-            return false;
-        };
-        match row.phase() {
-            Phase::Signing { ticket } => {
-                self.aborts.extend(self.signs.end(ticket).map(|_| ticket));
-            }
-            Phase::Sending { ticket } => {
-                self.aborts.extend(self.sends.end(ticket).map(|_| ticket));
-            }
-            Phase::Ready | Phase::Resting { .. } | Phase::Posting { .. } => {}
-        }
-        if verdict == Verdict::Stored {
-            self.stored = self.stored.saturating_add(1);
-        }
-        self.verdicts.push((job, row.class, verdict));
-        true
-    }
-
-    fn is_at(&self, job: JobId, phase: Phase) -> bool {
-        self.outbox.get(job).is_some_and(|row| row.phase() == phase)
-    }
-
-    fn around(&self, job: JobId, is_gated: bool) -> Around {
-        let content = self.outbox.get(job).map(|row| &row.content);
-        Around {
-            stored: self.stored,
-            attempts_max: self.config.attempts_max,
-            can_sign: matches!(content, Some(Content::Draft { .. })),
-            is_gated,
-        }
-    }
 }
 
-fn stale(what: StaleWhat, out: &mut Vec<Action>) {
+/// A completion that nobody awaits.
+pub(super) fn stale(what: StaleWhat, out: &mut Vec<Action>) {
     out.push(Action::Note(Note::Stale { what }));
 }

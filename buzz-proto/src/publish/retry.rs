@@ -3,11 +3,15 @@
 use core::time::Duration;
 
 use super::Verdict;
-use super::settle::{Blame, Reading};
+use super::settle::{Blame, Failure, Found, Reading};
+use crate::wire::Reason;
 
 /// The rest before a refusal that may be about to change is tested again, doubled each time.
 const REST_FIRST: Duration = Duration::from_secs(1);
 const REST_TOP: Duration = Duration::from_secs(60);
+/// Look-ups in a row that may fail before the same event is sent again without one, which is
+/// harmless; a relay that answers posts but no queries would hold the job up for ever.
+const LOOK_UPS_MAX: u8 = 3;
 
 /// What is remembered of a job's tries.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +29,12 @@ pub(super) struct History {
     was_replay: bool,
     was_forbidden: bool,
     was_misdated: bool,
+    /// Look-ups that failed since it was last sent.
+    look_ups: u8,
+    /// The refusal that waits for a look-up: the date is too far off, but it may be stored.
+    misdated: Option<Reason>,
+    /// Why the relay did not take it, in its words, when it was last sent.
+    refusal: Option<Reason>,
 }
 
 /// What is to be done with a job.
@@ -38,6 +48,8 @@ pub(super) enum Next {
     SignAgain,
     /// It waits this long before it waits its turn.
     Rest(Duration),
+    /// The relay is asked whether it is stored.
+    LookUp,
 }
 
 /// What the decision depends on beside the answer and the job's own past.
@@ -49,6 +61,8 @@ pub(super) struct Around {
     pub(super) attempts_max: u16,
     /// Whether the event can be signed anew.
     pub(super) can_sign: bool,
+    /// Whether the relay can be asked for the event.
+    pub(super) can_look_up: bool,
     /// Whether the answer came over HTTP, where a gate makes the job wait.
     pub(super) is_gated: bool,
 }
@@ -72,6 +86,27 @@ impl History {
         self.spent < around.attempts_max
     }
 
+    /// It is sent once more: what came of it before is of the past.
+    pub(super) fn begin(&mut self) {
+        self.look_ups = 0;
+        self.refusal = None;
+    }
+
+    /// Whether a look-up is worth trying.
+    pub(super) const fn may_look_up(&self) -> bool {
+        self.is_doubtful && self.look_ups < LOOK_UPS_MAX
+    }
+
+    /// The verdict of a job whose time is over: not known when it may be stored, else what the relay
+    /// said last, if that was about this job.
+    pub(super) fn verdict_when_late(&mut self) -> Verdict {
+        if self.is_doubtful {
+            return Verdict::Unknown;
+        }
+        let refusal = self.refusal.take();
+        refusal.map_or(Verdict::Expired, |reason| Verdict::Rejected { reason })
+    }
+
     /// Decides by an answer.
     pub(super) fn decide(&mut self, reading: Reading, around: Around) -> Next {
         match reading {
@@ -89,46 +124,100 @@ impl History {
                 if core::mem::replace(before, true) {
                     return Next::Settle(Verdict::Rejected { reason });
                 }
+                self.refusal = Some(reason);
                 Next::Again
             }
             Reading::Forbidden(reason) => {
                 if core::mem::replace(&mut self.was_forbidden, true) {
                     return Next::Settle(Verdict::Rejected { reason });
                 }
+                self.refusal = Some(reason);
                 Next::Rest(REST_FIRST)
             }
-            Reading::Misdated(reason) => {
-                // An event that may be stored keeps its id: with another it could be there twice.
-                if self.is_doubtful {
+            // An event that may be stored keeps its id: with another it could be there twice.
+            Reading::Misdated(reason) if self.is_doubtful => {
+                if !around.can_look_up {
                     return Next::Settle(Verdict::Unknown);
                 }
-                if !around.can_sign || core::mem::replace(&mut self.was_misdated, true) {
-                    return Next::Settle(Verdict::Rejected { reason });
-                }
-                Next::SignAgain
+                self.misdated = Some(reason);
+                Next::LookUp
             }
-            Reading::Failed(failure) => {
-                self.is_doubtful |= failure.is_doubtful;
-                if failure.blame == Blame::Job && !self.fail(around) {
-                    let rejected = Verdict::Rejected {
-                        reason: failure.reason,
-                    };
-                    return Next::Settle(if self.is_doubtful {
-                        Verdict::Unknown
-                    } else {
-                        rejected
-                    });
-                }
-                if around.is_gated {
-                    return Next::Again;
-                }
-                let rest = match failure.blame {
-                    Blame::Circumstance => REST_FIRST,
-                    Blame::Job => self.rest(),
-                };
-                Next::Rest(failure.hint.map_or(rest, |hint| hint.wait.max(rest)))
-            }
+            Reading::Misdated(reason) => self.misdate(reason, around),
+            Reading::Failed(failure) => self.failed(failure, around),
         }
+    }
+
+    /// Decides by what came of a look-up.
+    pub(super) fn decide_found(&mut self, found: Found, around: Around) -> Next {
+        match found {
+            Found::Stored => Next::Settle(Verdict::Stored),
+            Found::Missing => {
+                self.is_doubtful = false;
+                match self.misdated.take() {
+                    Some(reason) => self.misdate(reason, around),
+                    None if around.can_sign => Next::SignAgain,
+                    None => Next::Again,
+                }
+            }
+            Found::Failed(failure) => {
+                if failure.blame == Blame::Job && !self.fail(around) {
+                    return Next::Settle(Verdict::Unknown);
+                }
+                self.look_ups = self.look_ups.saturating_add(1);
+                if self.look_ups < LOOK_UPS_MAX || self.misdated.is_some() {
+                    return Next::LookUp;
+                }
+                Next::Again
+            }
+            Found::Unauthorized => {
+                self.look_ups = self.look_ups.saturating_add(1);
+                if self.look_ups < LOOK_UPS_MAX {
+                    return Next::LookUp;
+                }
+                self.without_look_up()
+            }
+            Found::NoRoute => self.without_look_up(),
+        }
+    }
+
+    /// What becomes of a job that waits for a look-up when there is none.
+    pub(super) const fn without_look_up(&self) -> Next {
+        if self.misdated.is_some() {
+            return Next::Settle(Verdict::Unknown);
+        }
+        Next::Again
+    }
+
+    /// The date is too far off, and the event is known not to be stored.
+    fn misdate(&mut self, reason: Reason, around: Around) -> Next {
+        if !around.can_sign || core::mem::replace(&mut self.was_misdated, true) {
+            return Next::Settle(Verdict::Rejected { reason });
+        }
+        Next::SignAgain
+    }
+
+    fn failed(&mut self, failure: Failure, around: Around) -> Next {
+        self.is_doubtful |= failure.is_doubtful;
+        if failure.blame == Blame::Job {
+            if !self.fail(around) {
+                return Next::Settle(if self.is_doubtful {
+                    Verdict::Unknown
+                } else {
+                    Verdict::Rejected {
+                        reason: failure.reason,
+                    }
+                });
+            }
+            self.refusal = (!failure.is_doubtful).then_some(failure.reason);
+        }
+        if around.is_gated {
+            return Next::Again;
+        }
+        let rest = match failure.blame {
+            Blame::Circumstance => REST_FIRST,
+            Blame::Job => self.rest(),
+        };
+        Next::Rest(failure.hint.map_or(rest, |hint| hint.wait.max(rest)))
     }
 
     fn rest(&mut self) -> Duration {
@@ -149,6 +238,7 @@ mod tests {
             stored,
             attempts_max: 3,
             can_sign: true,
+            can_look_up: true,
             is_gated: true,
         }
     }

@@ -2,12 +2,14 @@
 
 use core::time::Duration;
 
-use super::Class;
+use super::job::Sort;
 use crate::ids::EventId;
 use crate::relay::{BrokeCause, HttpAnswer, Receipt};
 use crate::retry_hint::{self, Hint, HintSource};
 use crate::time::UnixTime;
-use crate::wire::{InvalidReason, Reason, ReasonClass, body_reason, event_answer};
+use crate::wire::{
+    FRAME_BYTES_MAX, InvalidReason, Reason, ReasonClass, body_reason, decode_events, event_answer,
+};
 
 /// What an answer means. What a job makes of it depends on its past too, see
 /// [`History`](super::retry::History).
@@ -60,29 +62,30 @@ pub(super) enum Blame {
     Job,
 }
 
+/// What came of asking for an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// The relay has it.
+    Stored,
+    /// The relay does not have it.
+    Missing,
+    /// Not now.
+    Failed(Failure),
+    /// The authentication of the request was refused.
+    Unauthorized,
+    /// The relay answers no such question.
+    NoRoute,
+}
+
 /// Reads the answer to a post of the event `id`. `wall` is our own clock, if it is known.
 pub(super) fn read_answer(answer: &HttpAnswer, id: EventId, wall: Option<UnixTime>) -> Reading {
     if (200..300).contains(&answer.status) {
         return read_success(answer, id);
     }
-    let reason = body_reason(&answer.body);
-    let failed = |is_doubtful, blame, reason: Reason| {
-        let hint = hint(answer, &reason, wall);
-        Reading::Failed(Failure {
-            hint,
-            is_doubtful,
-            blame,
-            reason,
-        })
-    };
-    if is_relay_failure(answer.status, &reason) {
-        return match answer.status {
-            425 | 429 => failed(false, Blame::Circumstance, reason),
-            503 if reason.is_rate_limit() => failed(false, Blame::Circumstance, reason),
-            401 | 404 => failed(false, Blame::Job, reason),
-            _ => failed(true, Blame::Job, reason),
-        };
+    if let Some(failure) = read_failure(answer, wall) {
+        return Reading::Failed(failure);
     }
+    let reason = body_reason(&answer.body);
     match answer.status {
         401 => Reading::Unauthorized {
             is_replay: reason.is_replay(),
@@ -92,6 +95,54 @@ pub(super) fn read_answer(answer: &HttpAnswer, id: EventId, wall: Option<UnixTim
         404 | 405 | 426 => Reading::NoRoute,
         _ if is_misdated(&reason) => Reading::Misdated(reason),
         _ => Reading::Refused(reason),
+    }
+}
+
+/// Reads the answer to the question for the event `id`.
+pub(super) fn read_found(answer: &HttpAnswer, id: EventId, wall: Option<UnixTime>) -> Found {
+    if (200..300).contains(&answer.status) {
+        return read_rows(answer, id);
+    }
+    if let Some(failure) = read_failure(answer, wall) {
+        return Found::Failed(failure);
+    }
+    match answer.status {
+        401 => Found::Unauthorized,
+        _ => Found::NoRoute,
+    }
+}
+
+/// Reads an answer as a failure that may pass, if it is one.
+fn read_failure(answer: &HttpAnswer, wall: Option<UnixTime>) -> Option<Failure> {
+    let reason = body_reason(&answer.body);
+    if !is_relay_failure(answer.status, &reason) {
+        return None;
+    }
+    let (is_doubtful, blame) = match answer.status {
+        425 | 429 => (false, Blame::Circumstance),
+        503 if reason.is_rate_limit() => (false, Blame::Circumstance),
+        401 | 404 => (false, Blame::Job),
+        _ => (true, Blame::Job),
+    };
+    Some(Failure {
+        hint: hint(answer, &reason, wall),
+        is_doubtful,
+        blame,
+        reason,
+    })
+}
+
+/// Only a whole answer tells what the relay does not have.
+fn read_rows(answer: &HttpAnswer, id: EventId) -> Found {
+    match decode_events(&answer.body, FRAME_BYTES_MAX) {
+        Ok(rows) if rows.events.iter().any(|event| event.id() == id) => Found::Stored,
+        Ok(rows) if rows.malformed == 0 => Found::Missing,
+        Ok(_) | Err(_) => Found::Failed(Failure {
+            hint: None,
+            is_doubtful: true,
+            blame: Blame::Job,
+            reason: body_reason(&answer.body),
+        }),
     }
 }
 
@@ -132,38 +183,38 @@ fn read_success(answer: &HttpAnswer, id: EventId) -> Reading {
     }
 }
 
-/// Reads why a post has no answer.
-pub(super) fn read_break(cause: BrokeCause) -> Reading {
+/// Reads why a call has no answer.
+pub(super) fn read_break(cause: BrokeCause) -> Failure {
     let (is_doubtful, blame, text) = match cause {
         BrokeCause::Connect => (false, Blame::Circumstance, "no connection"),
         BrokeCause::Connection => (true, Blame::Job, "the connection broke before the answer"),
         BrokeCause::TooLarge => (true, Blame::Job, "the answer was too large"),
         BrokeCause::TimedOut => (true, Blame::Job, "no answer in time"),
     };
-    Reading::Failed(Failure {
+    Failure {
         hint: None,
         is_doubtful,
         blame,
         reason: Reason::new(text),
-    })
+    }
 }
 
 /// Reads the outcome of an EVENT on the socket.
-pub(super) fn read_receipt(receipt: Receipt, class: Class) -> Reading {
+pub(super) fn read_receipt(receipt: Receipt, sort: Sort) -> Reading {
     match receipt {
         Receipt::Answered { accepted: true, .. } => Reading::Stored,
         Receipt::Answered {
             accepted: false,
             reason,
         } => read_refusal(reason),
-        Receipt::Unanswered => match class {
-            Class::Durable => Reading::Failed(Failure {
+        Receipt::Unanswered => match sort {
+            Sort::Durable | Sort::Mark => Reading::Failed(Failure {
                 hint: None,
                 is_doubtful: true,
                 blame: Blame::Circumstance,
                 reason: Reason::new("no answer on the socket"),
             }),
-            Class::Latest(_) => Reading::Lost,
+            Sort::Latest(_) => Reading::Lost,
         },
         Receipt::NotSent => Reading::NotSent,
     }

@@ -2,6 +2,8 @@
 //! random facts.
 
 mod ending;
+mod look_up;
+mod marks;
 mod outbox;
 mod posts;
 mod property;

@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 
+use buzz_proto::note::Shown;
 use buzz_proto::publish::{Action, Body, Class, Config, Input, LatestKey, Route, Verdict};
 use buzz_proto::wire::Draft;
 
 use crate::support::{
-    ACCEPTED, Script, answered, command, draft, evicted, latest, posted, refused, send, settle,
-    stored_job, submit, submit_event, typing, wake, without_wake,
+    ACCEPTED, Script, answered, command, draft, evicted, latest, not_shown, posted, refused, send,
+    settle, show, stored_job, submit, submit_event, typing, wake, without_wake,
 };
 
 #[test]
@@ -22,10 +23,11 @@ fn only_the_newest_of_a_key_waits_and_durable_jobs_go_first() {
     assert_eq!(script.at(30, submit_event(4, 86_400)), []);
 
     let actions = script.at(40, Input::Link { live: true });
-    assert_eq!(actions, [send(0, 4), send(1, 2), send(2, 3), wake(40_040)]);
+    let expected = [send(0, 4), show(1, 2), show(2, 3), wake(40_040)];
+    assert_eq!(actions, expected);
 
     // A newer one waits beside the one that is out, which is not tried again.
-    assert_eq!(script.at(50, latest(5, typing(7))), [send(3, 5)]);
+    assert_eq!(script.at(50, latest(5, typing(7))), [show(3, 5)]);
     assert_eq!(script.at(60, refused(2, "rate-limited: no")), [evicted(3)]);
 }
 
@@ -41,25 +43,25 @@ fn a_full_outbox_says_so_at_once_and_latest_jobs_make_room_for_durable_ones() {
     let _ = script.at(0, latest(2, typing(2)));
     assert_eq!(
         without_wake(script.at(0, latest(3, typing(3)))),
-        [evicted(1)]
+        [evicted(1), not_shown(Shown::Typing)]
     );
 
     assert_eq!(without_wake(script.at(0, submit_event(4, 60))), []);
     assert_eq!(
         without_wake(script.at(0, submit_event(5, 60))),
-        [evicted(2)]
+        [evicted(2), not_shown(Shown::Typing)]
     );
     assert_eq!(
         without_wake(script.at(0, submit_event(6, 60))),
-        [evicted(3)]
+        [evicted(3), not_shown(Shown::Typing)]
     );
     assert_eq!(
         without_wake(script.at(0, submit_event(7, 60))),
         settle(7, Verdict::Evicted)
     );
     assert_eq!(
-        without_wake(script.at(0, latest(8, typing(8)))),
-        [evicted(8)]
+        without_wake(script.at(0, latest(8, LatestKey::Presence))),
+        [evicted(8), not_shown(Shown::Presence)]
     );
     assert_eq!(script.publisher.view().waiting, 3);
 }

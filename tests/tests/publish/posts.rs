@@ -1,16 +1,17 @@
 //! Posts over HTTP: answers, refusals, the gate.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use buzz_proto::ids::Ticket;
-use buzz_proto::note::StaleWhat;
-use buzz_proto::publish::{Config, Input, Verdict};
+use buzz_proto::note::{Note, StaleWhat};
+use buzz_proto::publish::{Action, Config, Input, Verdict};
 use buzz_proto::relay::BrokeCause;
 use buzz_proto::retry_hint::HintSource;
 
 use crate::support::{
     ACCEPTED, Script, abort, answered, cancel, limited, ms, post, posted, refused_with_header,
-    rejected, settle, sleep, stale, stored, submit, wake, wake_at, with, without_wake,
+    rejected, settle, sleep, stale, stored, submit, submit_for, wake, wake_at, with, without_wake,
 };
 
 #[test]
@@ -162,6 +163,7 @@ fn a_post_without_an_answer_is_given_up_and_shuts_the_gate() {
 fn failures_count_against_a_job_only_while_others_are_stored() {
     let config = Config {
         attempts_max: 3,
+        signature_age: Duration::from_secs(86_400),
         ..Config::default()
     };
     let mut script = Script::with(config);
@@ -204,4 +206,27 @@ fn failures_count_against_a_job_only_while_others_are_stored() {
         };
     }
     assert_eq!(stored_others, 3);
+}
+
+#[test]
+fn a_wait_that_is_shorter_than_the_relay_asked_for_is_said_to_be() {
+    let mut script = Script::new();
+    let _ = script.at(0, submit(1));
+    let actions = script.at(0, answered(0, 429, &limited(3_600)));
+    let Action::Note(Note::Throttled { capped, wait, .. }) = &actions[0] else {
+        panic!("{actions:?}")
+    };
+    assert!(*capped && *wait >= Duration::from_secs(300));
+}
+
+#[test]
+fn a_forbidden_post_whose_second_try_comes_too_late_has_the_relays_reason() {
+    let mut script = Script::new();
+    let _ = script.at(0, submit_for(1, 1));
+    let member = r#"{"error":"relay_membership_required"}"#;
+    let _ = script.at(500, answered(0, 403, member));
+    assert_eq!(
+        script.at(1_000, Input::Tick),
+        with(settle(1, rejected("relay_membership_required")), [sleep()])
+    );
 }

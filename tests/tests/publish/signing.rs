@@ -7,8 +7,8 @@ use buzz_proto::publish::{Action, Body, Class, Config, Input, Route};
 use buzz_proto::time::UnixTime;
 
 use crate::support::{
-    ACCEPTED, Script, answered, command, draft, ms, post, rejected, settle, signed, sleep, stored,
-    submit, submit_draft, wake, with, without_wake,
+    ACCEPTED, Script, answered, command, draft, look_up, ms, post, rejected, settle, signed, sleep,
+    stored, submit, submit_draft, wake, with, without_wake,
 };
 
 #[test]
@@ -74,7 +74,7 @@ fn a_signer_that_fails_rests_and_lets_signed_events_pass() {
 }
 
 #[test]
-fn an_event_not_stored_is_signed_again_when_its_signature_is_old_and_a_doubtful_one_is_not() {
+fn an_old_event_is_signed_again_when_it_is_not_stored_and_looked_up_when_it_may_be() {
     for (status, is_signed_again) in [(429, true), (504, false)] {
         let config = Config {
             signature_age: Duration::from_secs(2),
@@ -92,7 +92,7 @@ fn an_event_not_stored_is_signed_again_when_its_signature_is_old_and_a_doubtful_
             ticket: Ticket(2),
             draft: draft(0),
         };
-        let expected = if is_signed_again { sign } else { post(2, 2, 9) };
+        let expected = if is_signed_again { sign } else { look_up(2, 9) };
         assert_eq!(actions, [expected], "{status}");
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use buzz_proto::ids::{JobId, Ticket};
-use buzz_proto::note::{Note, Quota, StaleWhat};
+use buzz_proto::note::{Note, Quota, Shown, StaleWhat};
 use buzz_proto::publish::{
     Action, Body, Class, Command, Config, Input, LatestKey, Publisher, Route, Verdict,
 };
@@ -96,8 +96,23 @@ pub(crate) const fn ms(millis: u64) -> MonoTime {
 }
 
 pub(crate) fn event(id: u64) -> Event {
+    event_of(
+        id,
+        &Draft {
+            created_at: UnixTime(1),
+            content: String::new(),
+            ..draft(1)
+        },
+    )
+}
+
+/// What a signer makes of a draft, but for the keys.
+pub(crate) fn event_of(id: u64, draft: &Draft) -> Event {
     let zeros = "0".repeat(64);
-    let fields = r#""created_at":1,"kind":9,"tags":[],"content":"""#;
+    let tags = serde_json::to_string(&draft.tags).expect("strings");
+    let content = serde_json::to_string(&draft.content).expect("a string");
+    let (kind, dated) = (draft.kind, draft.created_at.0);
+    let fields = format!(r#""created_at":{dated},"kind":{kind},"tags":{tags},"content":{content}"#);
     let keys = format!(r#""pubkey":"{zeros}","sig":"{zeros}{zeros}""#);
     let json = format!(r#"{{"id":"{id:064x}",{keys},{fields}}}"#);
     Event::decode(Bytes::from(json)).expect("an event")
@@ -260,6 +275,42 @@ pub(crate) fn send(ticket: u64, id: u64) -> Action {
         durable: true,
         event: event(id),
     }
+}
+
+/// What is only good to see, on the socket.
+pub(crate) fn show(ticket: u64, id: u64) -> Action {
+    Action::Send {
+        ticket: Ticket(ticket),
+        durable: false,
+        event: event(id),
+    }
+}
+
+/// The question for an event made by [`event`].
+pub(crate) fn look_up(ticket: u64, id: u64) -> Action {
+    look_up_of(ticket, id, 9)
+}
+
+pub(crate) fn look_up_of(ticket: u64, id: u64, kind: u32) -> Action {
+    let body = format!(r#"[{{"ids":["{id:064x}"],"kinds":[{kind}],"limit":1}}]"#);
+    Action::Query {
+        ticket: Ticket(ticket),
+        body: Bytes::from(body),
+    }
+}
+
+/// The answer to a question: these events.
+pub(crate) fn found(ticket: u64, ids: &[u64]) -> Input {
+    let rows: Vec<_> = ids.iter().map(|id| text_of(&event(*id))).collect();
+    answered(ticket, 200, &format!("[{}]", rows.join(",")))
+}
+
+fn text_of(event: &Event) -> String {
+    String::from_utf8_lossy(event.raw()).into_owned()
+}
+
+pub(crate) const fn not_shown(what: Shown) -> Action {
+    Action::Note(Note::NotShown { what })
 }
 
 pub(crate) const fn abort(ticket: u64) -> Action {

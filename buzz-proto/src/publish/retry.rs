@@ -197,7 +197,8 @@ impl History {
     }
 
     fn failed(&mut self, failure: Failure, around: Around) -> Next {
-        self.is_doubtful |= failure.is_doubtful;
+        let is_unanswered = failure.is_doubtful;
+        self.is_doubtful |= is_unanswered;
         if failure.blame == Blame::Job {
             if !self.fail(around) {
                 return Next::Settle(if self.is_doubtful {
@@ -208,14 +209,16 @@ impl History {
                     }
                 });
             }
-            self.refusal = (!failure.is_doubtful).then_some(failure.reason);
+            self.refusal = (!is_unanswered).then_some(failure.reason);
         }
         if around.is_gated {
             return Next::Again;
         }
-        let rest = match failure.blame {
-            Blame::Circumstance => REST_FIRST,
-            Blame::Job => self.rest(),
+        // A relay that takes it and says nothing is asked ever less often.
+        let rest = if failure.blame == Blame::Job || is_unanswered {
+            self.rest()
+        } else {
+            REST_FIRST
         };
         Next::Rest(failure.hint.map_or(rest, |hint| hint.wait.max(rest)))
     }

@@ -64,13 +64,13 @@ fn each_receipt_means_something_of_its_own() {
         ticket: Ticket(2),
         receipt: Receipt::Unanswered,
     };
-    assert_eq!(script.at(6_300, lost), [wake(7_300)]);
-    assert_eq!(script.at(7_300, Input::Tick), [send(3, 1), wake(47_300)]);
+    assert_eq!(script.at(6_300, lost), [wake(8_300)]);
+    assert_eq!(script.at(8_300, Input::Tick), [send(3, 1), wake(48_300)]);
 
-    // No receipt: the call is given up, and the job goes on with the same event.
-    assert_eq!(script.at(47_300, Input::Tick), [abort(3), wake(48_300)]);
-    assert_eq!(script.at(47_400, accepted(3)), [stale(StaleWhat::Receipt)]);
-    assert_eq!(script.at(48_300, Input::Tick), [send(4, 1), wake(60_000)]);
+    // No receipt: the call is given up, and the job goes on with the same event, ever more slowly.
+    assert_eq!(script.at(48_300, Input::Tick), [abort(3), wake(52_300)]);
+    assert_eq!(script.at(48_400, accepted(3)), [stale(StaleWhat::Receipt)]);
+    assert_eq!(script.at(52_300, Input::Tick), [send(4, 1), wake(60_000)]);
     let last = [abort(4), settle(1, Verdict::Unknown)[0].clone()];
     assert_eq!(script.at(60_000, Input::Tick)[..2], last);
 

@@ -1,16 +1,19 @@
 //! The command line.
 
+mod sim;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use buzz_sim::scenario::overload::Overload;
-use clap::builder::{BoolishValueParser, RangedI64ValueParser, Resettable};
+use clap::builder::{BoolishValueParser, Resettable};
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{
     Arg, ArgGroup, Args as ClapArgs, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
     ValueEnum,
 };
+
+pub(crate) use sim::{FleetArgs, OverloadArgs, Scenario, SimArgs, StormArgs};
 
 const RUN: &str = "run";
 
@@ -24,7 +27,7 @@ Exit codes:
   4  the relay refuses the key
   5  the worker's command is missing or does not speak ACP
   6  the trace cannot be read or replays differently
-  7  the demo lost or duplicated a reply, or a simulation an event
+  7  the demo lost or duplicated a reply, or a simulation an event or a post
   8  another agent with the same key runs on the relay
 
 People read stderr, programs read stdout (--json).";
@@ -299,61 +302,6 @@ pub(crate) struct ReplayArgs {
     /// Each call as a line of JSON on stdout, the verdict last.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// Plays a scenario in virtual time: the machine, a relay with real quotas, no network.
-#[derive(Debug, ClapArgs)]
-pub(crate) struct SimArgs {
-    /// Without one, the scenarios are listed.
-    #[command(subcommand)]
-    pub(crate) scenario: Option<Scenario>,
-}
-
-impl SimArgs {
-    const fn is_json(&self) -> bool {
-        match &self.scenario {
-            Some(Scenario::Overload(args)) => args.json,
-            None => false,
-        }
-    }
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Scenario {
-    Overload(OverloadArgs),
-}
-
-/// More mentions than there is room for, in one channel of many, again and again.
-///
-/// The exit code is 0 only if everything owed was delivered, once, without a gap; else it is 7.
-#[derive(Debug, ClapArgs)]
-pub(crate) struct OverloadArgs {
-    /// Figures as one JSON object, the last line on stdout.
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Where chance comes from: the same seed gives the same figures.
-    #[arg(long, value_name = "NUMBER", default_value_t = Overload::default().seed)]
-    pub(crate) seed: u64,
-    /// Events that may be delivered and not taken.
-    #[arg(long, value_name = "N", default_value_t = Overload::default().slots)]
-    #[arg(value_parser = bounded(Overload::SLOTS))]
-    pub(crate) slots: u32,
-    /// Subscriptions: one for membership, one for each channel.
-    #[arg(long, value_name = "N", default_value_t = Overload::default().subscriptions)]
-    #[arg(value_parser = bounded(Overload::SUBSCRIPTIONS))]
-    pub(crate) subscriptions: u32,
-    /// How often it happens.
-    #[arg(long, value_name = "N", default_value_t = Overload::default().rounds)]
-    #[arg(value_parser = bounded(Overload::ROUNDS))]
-    pub(crate) rounds: u32,
-    /// Mentions in each round.
-    #[arg(long, value_name = "N", default_value_t = Overload::default().events)]
-    #[arg(value_parser = bounded(Overload::EVENTS))]
-    pub(crate) events: u32,
-}
-
-fn bounded((least, greatest): (u32, u32)) -> RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(i64::from(least)..=i64::from(greatest))
 }
 
 /// Who is answered.

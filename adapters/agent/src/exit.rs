@@ -20,7 +20,7 @@ pub(crate) enum Exit {
     Worker,
     /// The trace cannot be read or replays differently.
     Trace,
-    /// The demo lost or duplicated a reply, or a simulation an event.
+    /// The demo lost or duplicated a reply, or a simulation an event or a post.
     Lost,
     /// Another agent with the same key runs on the relay.
     Taken,

@@ -10,6 +10,7 @@
 
 pub mod bench;
 pub mod chaos;
+pub mod fleet;
 pub mod machine;
 pub mod part;
 pub mod relay;

@@ -2,17 +2,45 @@
 //! relay and time make of it is the world's affair.
 
 pub mod chaos;
+pub mod fleet;
 pub mod overload;
+pub mod storm;
 
 use core::fmt;
 
 use crate::world::WorldError;
 
 /// The name of each scenario, and what it plays.
-pub const ALL: [(&str, &str); 1] = [(
-    overload::NAME,
-    "more mentions than there is room for, in one channel of many, again and again",
-)];
+pub const ALL: [(&str, &str); 3] = [
+    (
+        overload::NAME,
+        "more mentions than there is room for, in one channel of many, again and again",
+    ),
+    (
+        storm::NAME,
+        "a thousand posts at once, while the relay takes nothing for half a minute",
+    ),
+    (
+        fleet::NAME,
+        "a thousand agents with much to publish, behind one quota",
+    ),
+];
+
+/// One number over another, to four digits: what is printed is what is judged.
+fn ratio(part: f64, of: f64) -> f64 {
+    (part / of * 1e4).round() / 1e4
+}
+
+fn whole(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+/// Takes down what was promised and not kept.
+fn judge(misses: &mut Vec<String>, is_kept: bool, words: fmt::Arguments<'_>) {
+    if !is_kept {
+        misses.push(words.to_string());
+    }
+}
 
 /// Why a scenario has no figures.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use buzz_dev_relay::keys::Keys;
 use buzz_proto::config::{Config, ConfigError};
-use buzz_proto::ids::ConnId;
+use buzz_proto::ids::{ConnId, JobId};
 use buzz_proto::input::Input;
 use buzz_proto::machine::Machine;
 use buzz_proto::note::Note;
-use buzz_proto::publish;
+use buzz_proto::publish::{self, Verdict};
 use buzz_proto::relay::{self, BrokeCause, ConnectCause, HttpAnswer, Record, Sub};
 use buzz_proto::seed::Seed;
 use buzz_proto::time::MonoTime;
@@ -47,6 +47,7 @@ pub(super) struct Agent {
     turns: u64,
     records: BTreeMap<Sub, Record>,
     notes: Vec<(MonoTime, Note)>,
+    verdicts: Vec<(MonoTime, JobId, Verdict)>,
     pub(super) recording: Recording,
     seed: Seed,
     cryptography: Chance,
@@ -80,6 +81,7 @@ impl Agent {
             turns: 0,
             records: records.into_iter().map(|it| (it.sub, it)).collect(),
             notes: Vec::new(),
+            verdicts: Vec::new(),
             recording: Recording::new(),
             seed: seed.derive(4),
             cryptography: Chance::new(seed.derive(5)),
@@ -93,6 +95,10 @@ impl Agent {
 
     pub(super) fn notes(&self) -> &[(MonoTime, Note)] {
         &self.notes
+    }
+
+    pub(super) fn verdicts(&self) -> &[(MonoTime, JobId, Verdict)] {
+        &self.verdicts
     }
 
     pub(super) fn public(&self) -> &str {

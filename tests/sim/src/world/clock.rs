@@ -12,14 +12,14 @@ pub const START: UnixTime = UnixTime(1_800_000_000);
 /// The present, and what lies ahead of it. Of two things at the same instant, the one that was
 /// planned first happens first.
 #[derive(Debug)]
-pub(super) struct Clock<T> {
+pub(crate) struct Clock<T> {
     now: MonoTime,
     planned: u64,
     ahead: BTreeMap<(MonoTime, u64), T>,
 }
 
 impl<T> Clock<T> {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             now: MonoTime::ZERO,
             planned: 0,
@@ -27,67 +27,67 @@ impl<T> Clock<T> {
         }
     }
 
-    pub(super) const fn now(&self) -> MonoTime {
+    pub(crate) const fn now(&self) -> MonoTime {
         self.now
     }
 
     /// The true Unix time to the nanosecond, as the relay keeps it.
-    pub(super) const fn unix(&self) -> Duration {
+    pub(crate) const fn unix(&self) -> Duration {
         Duration::from_secs(START.0).saturating_add(Duration::from_nanos(self.now.as_nanos()))
     }
 
     /// The true Unix time in whole seconds, as everybody's wall clock shows it.
-    pub(super) const fn wall(&self) -> UnixTime {
+    pub(crate) const fn wall(&self) -> UnixTime {
         UnixTime(self.unix().as_secs())
     }
 
     /// Plans something for an instant; what lies in the past happens at once.
-    pub(super) fn plan(&mut self, at: MonoTime, what: T) {
+    pub(crate) fn plan(&mut self, at: MonoTime, what: T) {
         self.ahead.insert((at.max(self.now), self.planned), what);
         self.planned = self.planned.saturating_add(1);
     }
 
     /// Plans something for the end of a span.
-    pub(super) fn plan_in(&mut self, span: Duration, what: T) {
+    pub(crate) fn plan_in(&mut self, span: Duration, what: T) {
         self.plan(self.now.after(span), what);
     }
 
     /// When the next thing happens.
-    pub(super) fn next(&self) -> Option<MonoTime> {
+    pub(crate) fn next(&self) -> Option<MonoTime> {
         self.ahead.first_key_value().map(|((at, _), _)| *at)
     }
 
     /// Goes to the next thing.
-    pub(super) fn take(&mut self) -> Option<T> {
+    pub(crate) fn take(&mut self) -> Option<T> {
         let ((at, _), what) = self.ahead.pop_first()?;
         self.pass_to(at);
         Some(what)
     }
 
     /// Lets time pass in which nothing is planned. It never goes back.
-    pub(super) fn pass_to(&mut self, at: MonoTime) {
+    pub(crate) fn pass_to(&mut self, at: MonoTime) {
         self.now = self.now.max(at);
     }
 }
 
 /// Draws of one duty, one after the other: those of another duty do not shift them.
 #[derive(Debug)]
-pub(super) struct Chance {
+pub(crate) struct Chance {
     seed: Seed,
     drawn: u64,
 }
 
 impl Chance {
-    pub(super) const fn new(seed: Seed) -> Self {
+    pub(crate) const fn new(seed: Seed) -> Self {
         Self { seed, drawn: 0 }
     }
 
-    pub(super) const fn number(&mut self) -> u64 {
+    pub(crate) const fn number(&mut self) -> u64 {
         self.drawn = self.drawn.saturating_add(1);
         self.seed.draw(0, self.drawn)
     }
 
-    pub(super) fn between(&mut self, low: Duration, high: Duration) -> Duration {
+    pub(crate) fn between(&mut self, low: Duration, high: Duration) -> Duration {
         self.drawn = self.drawn.saturating_add(1);
         self.seed.between(0, self.drawn, low, high)
     }
@@ -95,7 +95,7 @@ impl Chance {
 
 /// One direction of a connection: what is sent arrives later, and in the order of sending.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(crate) struct Lane {
     latency: Duration,
     chance: Chance,
     last: MonoTime,
@@ -103,7 +103,7 @@ pub(super) struct Lane {
 
 impl Lane {
     /// The latency is drawn once, from 2 to 8 ms; each frame takes up to 1 ms more.
-    pub(super) fn new(seed: Seed) -> Self {
+    pub(crate) fn new(seed: Seed) -> Self {
         let mut chance = Chance::new(seed);
         let latency = chance.between(Duration::from_millis(2), Duration::from_millis(8));
         Self {
@@ -114,7 +114,7 @@ impl Lane {
     }
 
     /// When something that is sent at `now` arrives.
-    pub(super) fn arrival(&mut self, now: MonoTime) -> MonoTime {
+    pub(crate) fn arrival(&mut self, now: MonoTime) -> MonoTime {
         let jitter = self
             .chance
             .between(Duration::ZERO, Duration::from_millis(1));

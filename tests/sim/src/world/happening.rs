@@ -4,7 +4,7 @@ use buzz_dev_relay::rules::http::HttpRequest;
 use buzz_proto::ids::{ConnId, Ticket};
 use buzz_proto::input::Input;
 use buzz_proto::relay::{self, BrokeCause, ConnectCause, HttpAnswer, Record, Sub};
-use buzz_proto::time::UnixTime;
+use buzz_proto::time::{MonoTime, UnixTime};
 use bytes::Bytes;
 
 use super::clock;
@@ -25,6 +25,7 @@ pub(super) enum Happening {
     Called {
         life: u32,
         call: Call,
+        sent: MonoTime,
         request: Box<HttpRequest>,
     },
     /// The relay has something to do for a connection.

@@ -22,7 +22,8 @@
 //! ```
 
 mod agent;
-mod clock;
+mod calls;
+pub(crate) mod clock;
 mod consumer;
 mod happening;
 mod people;
@@ -36,13 +37,16 @@ use std::time::Duration;
 
 use buzz_dev_relay::client::tag;
 use buzz_dev_relay::faults::Faults;
-use buzz_dev_relay::rules::Settings;
+use buzz_dev_relay::rules::quota::Quotas;
 use buzz_dev_relay::rules::stats::Stats;
+use buzz_dev_relay::rules::store::Store;
+use buzz_dev_relay::rules::{Rules, Settings};
 use buzz_proto::config::{Config, ConfigError, Consumer};
-use buzz_proto::ids::{ChannelId, EventId, PubKey};
+use buzz_proto::ids::{ChannelId, EventId, JobId, PubKey};
 use buzz_proto::input::{Command, Input};
 use buzz_proto::machine::Machine;
 use buzz_proto::note::Note;
+use buzz_proto::publish::Verdict;
 use buzz_proto::relay as machine_relay;
 use buzz_proto::seed::Seed;
 use buzz_proto::time::{MonoTime, UnixTime};
@@ -52,6 +56,7 @@ use happening::{Clock, Happening};
 use people::{Role, URL, keys_of, post, public_key};
 use relay::RelaySide;
 
+pub use calls::HttpCall;
 pub use clock::START;
 pub use consumer::{Delivered, Pace};
 pub use people::{Person, channel};
@@ -273,6 +278,12 @@ impl World {
             .map_err(WorldError::Config)
     }
 
+    /// From now on the relay has these quotas; its windows begin anew.
+    pub fn set_quotas(&mut self, quotas: Quotas) {
+        let change = |rules: &mut Rules, _| rules.set_quotas(quotas);
+        self.relay.change(&mut self.clock, change);
+    }
+
     /// Faults of the relay, to arm.
     pub fn faults_mut(&mut self) -> &mut Faults {
         self.relay.faults_mut()
@@ -352,6 +363,24 @@ impl World {
         self.relay.requests()
     }
 
+    /// The `POST` calls of the agent that reached the relay, in that order.
+    #[must_use]
+    pub fn calls(&self) -> &[HttpCall] {
+        self.relay.served()
+    }
+
+    /// Every verdict of the publisher, with its time, in that order and over all lives.
+    #[must_use]
+    pub fn verdicts(&self) -> &[(MonoTime, JobId, Verdict)] {
+        self.agent.verdicts()
+    }
+
+    /// What the relay stores.
+    #[must_use]
+    pub const fn store(&self) -> &Store {
+        self.relay.rules().store()
+    }
+
     /// Subscriptions that stand at the relay and whose stored events have all been sent.
     #[must_use]
     pub fn subscriptions(&self) -> usize {
@@ -414,8 +443,9 @@ impl World {
             Happening::Called {
                 life,
                 call,
+                sent,
                 request,
-            } => self.relay.call(life, call, &request, clock),
+            } => self.relay.call((life, call), sent, &request, clock),
             Happening::Due { line, what } => self.relay.act(line, what, clock),
         }
     }

@@ -23,6 +23,7 @@ use buzz_proto::time::MonoTime;
 use buzz_proto::wire::Excerpt;
 use serde_json::Value;
 
+use super::calls::{self, HttpCall};
 use super::clock::{Chance, Lane};
 use super::happening::{Call, Clock, Due, Fact, Happening, LineKey, Sent};
 use super::people::HOST;
@@ -37,6 +38,7 @@ pub(super) struct RelaySide {
     queue_frames: usize,
     lines: BTreeMap<LineKey, Line>,
     requests: Vec<Request>,
+    served: Vec<HttpCall>,
     /// Sockets take nothing out of the send buffers.
     is_stalled: bool,
     seed: Seed,
@@ -62,6 +64,7 @@ impl RelaySide {
             rules: Rules::new(settings, keys),
             lines: BTreeMap::new(),
             requests: Vec::new(),
+            served: Vec::new(),
             is_stalled: false,
             seed: seed.derive(1),
             challenges: Chance::new(seed.derive(2)),
@@ -90,6 +93,11 @@ impl RelaySide {
 
     pub(super) fn requests(&self) -> &[Request] {
         &self.requests
+    }
+
+    /// The calls of the agent, in the order in which they arrived.
+    pub(super) fn served(&self) -> &[HttpCall] {
+        &self.served
     }
 
     /// Subscriptions that stand and whose stored events have all been sent.
@@ -177,7 +185,13 @@ impl RelaySide {
     }
 
     /// Answers an HTTP call of the agent.
-    pub(super) fn call(&mut self, life: u32, call: Call, request: &HttpRequest, clock: &mut Clock) {
+    pub(super) fn call(
+        &mut self,
+        (life, call): (u32, Call),
+        sent: MonoTime,
+        request: &HttpRequest,
+        clock: &mut Clock,
+    ) {
         if request.path == "/query" {
             let filters = serde_json::from_slice::<Vec<Value>>(&request.body);
             let filters = filters.unwrap_or_default();
@@ -186,6 +200,18 @@ impl RelaySide {
         }
         let reply = self.rules.http(request, clock.unix());
         self.settle(clock);
+        let at = self.calls.arrival(clock.now());
+        if request.method == "POST" {
+            let call = HttpCall {
+                sent,
+                arrived: clock.now(),
+                answered: at,
+                path: request.path.clone(),
+                status: reply.status,
+                hint: calls::hint(&reply.body),
+            };
+            self.served.push(call);
+        }
         let answer = HttpAnswer {
             status: reply.status,
             retry_after: header(&reply, "retry-after").map(|text| text.to_owned().into()),
@@ -194,7 +220,6 @@ impl RelaySide {
         };
         let answer = Ok(answer);
         let fact = Fact::Answered { call, answer };
-        let at = self.calls.arrival(clock.now());
         clock.plan(at, Happening::Fact { life, fact });
     }
 

@@ -138,7 +138,8 @@ impl Agent {
             }
             A::Abort { ticket } => self.abort(Part::Publish, ticket),
             A::Note(note) => self.notes.push((clock.now(), note)),
-            A::Settle { .. } | A::Send { .. } | A::Ended | A::WakeAt(_) => {}
+            A::Settle { job, verdict } => self.verdicts.push((clock.now(), job, verdict)),
+            A::Send { .. } | A::Ended | A::WakeAt(_) => {}
         }
     }
 
@@ -188,6 +189,7 @@ impl Agent {
         let called = Happening::Called {
             life,
             call,
+            sent: clock.now(),
             request,
         };
         clock.plan(at, called);

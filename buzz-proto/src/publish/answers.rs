@@ -33,14 +33,22 @@ impl Part {
         let wall = self.wall.map(|wall| wall.at(now));
         let Sent { event, asks, .. } = ended.1.kept;
         match asks {
-            Asks::ToStore => match settle::read_answer(answer, event, wall) {
-                Reading::Failed(failure) => self.failed(ended, failure, now, quotas, out),
-                reading => self.posted(ended, reading, now, quotas),
-            },
-            Asks::WhetherStored => match settle::read_found(answer, event, wall) {
-                Found::Failed(failure) => self.failed(ended, failure, now, quotas, out),
-                found => self.looked_up(ended, found, now, quotas),
-            },
+            Asks::ToStore => {
+                let reading = settle::read_answer(answer, event, wall);
+                if let Reading::Failed(failure) = reading {
+                    self.failed(ended, failure, now, quotas, out);
+                } else {
+                    self.posted(ended, reading, now, quotas);
+                }
+            }
+            Asks::WhetherStored => {
+                let found = settle::read_found(answer, event, wall);
+                if let Found::Failed(failure) = found {
+                    self.failed(ended, failure, now, quotas, out);
+                } else {
+                    self.looked_up(ended, found, now, quotas);
+                }
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use buzz_proto::action::Action;
 use buzz_proto::config::Config;
 use buzz_proto::ids::{Ticket, TurnId};
 use buzz_proto::input::Input;
-use buzz_proto::note::{Note, TurnFailure, TurnOutcome};
+use buzz_proto::note::{GapWhy, Note, TurnFailure, TurnOutcome};
 use buzz_proto::publish;
 use buzz_proto::relay::{self, Done, Record, Started, Sub};
 use buzz_proto::schedule::{self, RespondTo, Scheduler};
@@ -60,11 +60,12 @@ fn the_settings_survive_their_written_form() {
 }
 
 /// Every fact.
-const FACTS: [&str; 55] = [
+const FACTS: [&str; 56] = [
     "Command.Shutdown",
     "Publish.Answered",
     "Publish.Broke",
     "Publish.Command.Cancel",
+    "Publish.Command.React",
     "Publish.Command.Shutdown",
     "Publish.Command.Submit",
     "Publish.Link",
@@ -118,7 +119,7 @@ const FACTS: [&str; 55] = [
     "WallClock",
 ];
 /// Every order, and the notes that a run of chance reaches.
-const ORDERS: [&str; 52] = [
+const ORDERS: [&str; 54] = [
     "Ended",
     "WakeAt",
     "Relay.Connect",
@@ -137,6 +138,7 @@ const ORDERS: [&str; 52] = [
     "Relay.Link",
     "Publish.Sign",
     "Publish.Post",
+    "Publish.Query",
     "Publish.Abort",
     "Publish.Settle",
     "Schedule.Spawn",
@@ -165,6 +167,7 @@ const ORDERS: [&str; 52] = [
     "Note.Joined",
     "Note.WorkerUp",
     "Note.WorkerDown",
+    "Note.NotShown",
     "Note.TurnStarted",
     "Note.TurnEnded",
     "Note.Stale",
@@ -235,10 +238,17 @@ fn rare_orders() -> Vec<Action> {
 }
 
 /// What is said of events that were lost, and of records.
-fn rare_notes() -> [Note; 8] {
+fn rare_notes() -> [Note; 9] {
     let (sub, dated) = (Sub::Channel(channel(1)), START);
     let wait = Duration::from_secs(60);
     [
+        Note::Gap {
+            sub,
+            count: Some(1),
+            from: dated,
+            to: dated,
+            why: GapWhy::NotStored,
+        },
         Note::Lagging {
             sub,
             count: 2,

@@ -146,6 +146,29 @@ fn a_relay_that_answers_no_questions_is_not_asked_again_before_the_next_connecti
 }
 
 #[test]
+fn all_that_wait_for_a_question_go_on_when_there_is_none() {
+    let (mut script, gate) = in_doubt(submit(1));
+    let _ = script.now(submit(2));
+    let _ = script.at_time(gate, Input::Tick);
+    let said = script.at_time(gate, answered(1, 504, "{}"));
+    let gate = script.opening(&said[0]);
+    // Both may be stored, and only one is asked for.
+    let old = gate.after(Duration::from_secs(2));
+    let _ = script.at_time(old, Input::Tick);
+    let _ = script.at_time(old, submit(3));
+    let actions = script.now(answered(2, 404, "not found"));
+    assert_eq!(without_wake(actions), [post(3, 2, 1), post(4, 2, 2)]);
+}
+
+#[test]
+fn a_list_with_something_else_in_it_tells_nothing_of_what_is_missing() {
+    let (mut script, gate) = in_doubt(submit(1));
+    let _ = script.at_time(gate, Input::Tick);
+    let actions = script.at_time(gate, answered(1, 200, "[7]"));
+    let _ = script.gate(&actions[0], None, 0, 1, 2);
+}
+
+#[test]
 fn a_question_that_fails_shuts_the_gate_and_after_three_the_event_goes_without_one() {
     let (mut script, mut gate) = in_doubt(submit(1));
     for ticket in 1..=3 {

@@ -2,11 +2,13 @@
 //! random facts.
 
 mod ending;
+mod held;
 mod look_up;
 mod marks;
 mod outbox;
 mod posts;
 mod property;
+mod said;
 mod signing;
 mod socket;
 mod support;

@@ -10,7 +10,7 @@ use crate::world::World;
 #[test]
 fn each_job_has_one_verdict_though_nobody_answers() {
     fn holds(steps: Vec<Step>) {
-        let mut world = World::new();
+        let mut world = World::with_latest_ttl(60);
         for step in steps {
             world.take(step);
         }
@@ -51,9 +51,10 @@ fn each_job_has_one_verdict_and_the_end_comes_within_the_grace() {
 }
 
 #[test]
-fn all_jobs_are_stored_once_the_relay_takes_them() {
+fn all_jobs_are_stored_and_all_marks_as_wished_once_the_relay_takes_them() {
     fn holds(steps: Vec<Step>) {
         let mut world = World::new();
+        world.is_harmless = true;
         for step in steps.into_iter().filter(Step::is_harmless) {
             world.take(step);
         }
@@ -64,6 +65,25 @@ fn all_jobs_are_stored_once_the_relay_takes_them() {
             .iter()
             .find(|(job, verdict)| world.durable.contains(*job) && **verdict != Verdict::Stored);
         assert_eq!(lost, None);
+        for (message, wanted) in &world.wanted {
+            let expected: Vec<_> = wanted.iter().copied().collect();
+            assert_eq!(world.held.marks_of(*message), expected, "{message}");
+        }
+    }
+    QuickCheck::new()
+        .tests(300)
+        .quickcheck(holds as fn(Vec<Step>));
+}
+
+#[test]
+fn no_message_ever_bears_two_marks_though_steps_end_in_doubt() {
+    fn holds(steps: Vec<Step>) {
+        let mut world = World::with_latest_ttl(3);
+        world.is_harmless = true;
+        for step in steps.into_iter().filter(Step::is_harmless) {
+            world.take(step);
+        }
+        world.heal();
     }
     QuickCheck::new()
         .tests(300)
@@ -90,6 +110,7 @@ fn a_jump_from_deadline_to_deadline_acts_like_milliseconds() {
 pub(crate) enum Step {
     Pass { millis: u16 },
     Submit { kind: u8, ttl: u8 },
+    React { message: u8, mark: u8 },
     Answer { which: u8, how: u8 },
     Break { which: u8, how: u8 },
     Sign { which: u8, works: bool },
@@ -104,7 +125,7 @@ impl Step {
     fn is_harmless(&self) -> bool {
         match self {
             Self::Pass { .. } | Self::Sign { .. } | Self::Link { .. } | Self::Stale { .. } => true,
-            Self::Break { .. } => true,
+            Self::Break { .. } | Self::React { .. } => true,
             Self::Submit { ttl, .. } => *ttl >= 128,
             Self::Answer { how, .. } => [0, 1, 3, 8, 9, 10, 11].contains(&(how % 12)),
             Self::Receive { how, .. } => [0, 1, 2, 3, 4, 6].contains(&(how % 10)),
@@ -116,7 +137,7 @@ impl Step {
 impl Arbitrary for Step {
     fn arbitrary(g: &mut Gen) -> Self {
         let (which, how) = (u8::arbitrary(g), u8::arbitrary(g));
-        match u8::arbitrary(g) % 16 {
+        match u8::arbitrary(g) % 20 {
             0..3 => Self::Pass {
                 millis: u16::arbitrary(g) % 2_000,
             },
@@ -132,7 +153,12 @@ impl Arbitrary for Step {
             },
             12 => Self::Receive { which, how },
             13 => Self::Link { live: how % 4 > 0 },
-            14 => Self::Cancel { which },
+            14..17 => Self::React {
+                message: which,
+                mark: how,
+            },
+            17 => Self::Sign { which, works: true },
+            18 => Self::Cancel { which },
             _ => Self::Stale { ticket: which },
         }
     }

@@ -3,50 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use buzz_proto::ids::{ChannelId, JobId, Ticket};
+use buzz_proto::ids::{ChannelId, EventId, JobId, PubKey, Ticket};
 use buzz_proto::note::Note;
 use buzz_proto::publish::{
-    Action, Body, Class, Command, Config, Input, LatestKey, Publisher, Route, Verdict,
+    Action, Body, Class, Command, Config, Input, LatestKey, Mark, Publisher, Route, Verdict,
 };
 use buzz_proto::relay::{BrokeCause, HttpAnswer, Receipt};
 use buzz_proto::schedule::Scope;
 use buzz_proto::seed::Seed;
 use buzz_proto::time::MonoTime;
-use buzz_proto::wire::Reason;
+use buzz_proto::wire::{Draft, Event, Reason};
 use bytes::Bytes;
 
+use crate::held::{Held, is_of_mark};
 use crate::property::Step;
-use crate::support::{draft, event};
-
-const STATUSES: [(u16, &str); 12] = [
-    (200, r#"{"accepted":true,"message":""}"#),
-    (200, r#"{"accepted":false,"message":"duplicate: had it"}"#),
-    (200, r#"{"accepted":false,"message":"blocked: no"}"#),
-    (200, "<html>"),
-    (
-        400,
-        r#"{"error":"invalid: event timestamp too far from server time"}"#,
-    ),
-    (400, r#"{"error":"restricted: unknown event kind"}"#),
-    (401, r#"{"error":"NIP-98: replay detected"}"#),
-    (403, r#"{"error":"relay_membership_required"}"#),
-    (404, "not found"),
-    (
-        429,
-        r#"{"error":"rate-limited: quota exceeded; retry in 4s"}"#,
-    ),
-    (500, r#"{"error":"internal server error"}"#),
-    (503, ""),
-];
-
-const REASONS: [&str; 6] = [
-    "rate-limited: quota exceeded; retry in 2s",
-    "auth-required: not authenticated",
-    "error: internal server error",
-    "invalid: event timestamp too far from server time",
-    "duplicate: had it",
-    "blocked: no",
-];
+use crate::said::{REASONS, STATUSES};
+use crate::support::{draft, event, event_of};
 
 /// A relay, a signer and a caller that answer as they are told, and check what they see.
 pub(crate) struct World {
@@ -58,9 +30,13 @@ pub(crate) struct World {
     pub(crate) submitted: BTreeSet<JobId>,
     pub(crate) durable: BTreeSet<JobId>,
     pub(crate) verdicts: BTreeMap<JobId, Verdict>,
-    signs: Vec<Ticket>,
-    posts: Vec<Ticket>,
-    sends: Vec<Ticket>,
+    signs: Vec<(Ticket, Draft)>,
+    calls: Vec<(Ticket, Call)>,
+    sends: Vec<(Ticket, Event)>,
+    pub(crate) held: Held,
+    pub(crate) wanted: BTreeMap<EventId, Option<Mark>>,
+    /// Whether no message may ever bear two marks: the relay refuses nothing for good.
+    pub(crate) is_harmless: bool,
     /// Until when no post may go.
     shut_until: MonoTime,
     wake: Option<MonoTime>,
@@ -69,13 +45,26 @@ pub(crate) struct World {
     pub(crate) told: Vec<(MonoTime, Action)>,
 }
 
+/// A call over HTTP.
+enum Call {
+    Post(Event),
+    Query(Bytes),
+}
+
 impl World {
     pub(crate) fn new() -> Self {
+        Self::with_latest_ttl(3_600)
+    }
+
+    /// A world in which what is only good to see has this many seconds.
+    pub(crate) fn with_latest_ttl(seconds: u64) -> Self {
         let config = Config {
             jobs_max: 24,
             latest_max: 6,
             attempts_max: 1_000,
             durable_ttl: Duration::from_secs(3_600),
+            latest_ttl: Duration::from_secs(seconds),
+            signature_age: Duration::from_secs(3),
             ..Config::default()
         };
         Self {
@@ -88,8 +77,11 @@ impl World {
             durable: BTreeSet::new(),
             verdicts: BTreeMap::new(),
             signs: Vec::new(),
-            posts: Vec::new(),
+            calls: Vec::new(),
             sends: Vec::new(),
+            held: Held::default(),
+            wanted: BTreeMap::new(),
+            is_harmless: false,
             shut_until: MonoTime::ZERO,
             wake: None,
             ends: 0,
@@ -101,30 +93,25 @@ impl World {
         match step {
             Step::Pass { millis } => self.pass(Duration::from_millis(u64::from(millis))),
             Step::Submit { kind, ttl } => self.submit(kind, ttl),
+            Step::React { message, mark } => self.react(message, mark),
             Step::Answer { which, how } => {
-                if let Some(ticket) = pick(&mut self.posts, which) {
-                    self.answer(ticket, how);
+                if let Some((ticket, call)) = pick(&mut self.calls, which) {
+                    self.answer(ticket, &call, how);
                 }
             }
             Step::Break { which, how } => {
-                if let Some(ticket) = pick(&mut self.posts, which) {
-                    let causes = [
-                        BrokeCause::Connect,
-                        BrokeCause::Connection,
-                        BrokeCause::TooLarge,
-                    ];
-                    let cause = causes[usize::from(how % 3)];
-                    self.feed(Input::Broke { ticket, cause });
+                if let Some((ticket, call)) = pick(&mut self.calls, which) {
+                    self.break_off(ticket, &call, how);
                 }
             }
             Step::Sign { which, works } => {
-                if let Some(ticket) = pick(&mut self.signs, which) {
-                    self.sign(ticket, works);
+                if let Some((ticket, draft)) = pick(&mut self.signs, which) {
+                    self.sign(ticket, &draft, works);
                 }
             }
             Step::Receive { which, how } => {
-                if let Some(ticket) = pick(&mut self.sends, which) {
-                    self.receive(ticket, how);
+                if let Some((ticket, event)) = pick(&mut self.sends, which) {
+                    self.receive(ticket, &event, how);
                 }
             }
             Step::Link { live } => self.feed(Input::Link { live }),
@@ -153,7 +140,11 @@ impl World {
             self.events += 1;
             Body::Signed(event(self.events))
         } else {
-            Body::SignWhenSent(draft(0))
+            let content = format!("job {}", job.0);
+            Body::SignWhenSent(Draft {
+                content,
+                ..draft(0)
+            })
         };
         let ttl = (ttl < 128).then(|| Duration::from_secs(1 + u64::from(ttl)));
         self.submitted.insert(job);
@@ -171,9 +162,32 @@ impl World {
         }));
     }
 
-    fn answer(&mut self, ticket: Ticket, how: u8) {
-        let (status, body) = STATUSES[usize::from(how) % STATUSES.len()];
-        let body = Bytes::from_static(body.as_bytes());
+    fn react(&mut self, message: u8, mark: u8) {
+        let message = EventId([message % 4; 32]);
+        let mark = [None, Some(Mark::Seen), Some(Mark::Waiting)][usize::from(mark % 3)];
+        self.wanted.insert(message, mark);
+        self.feed(Input::Command(Command::React {
+            message,
+            author: PubKey([3; 32]),
+            mark,
+        }));
+    }
+
+    fn answer(&mut self, ticket: Ticket, call: &Call, how: u8) {
+        let place = usize::from(how) % STATUSES.len();
+        let (status, body) = STATUSES[place];
+        let mut body = Bytes::from_static(body.as_bytes());
+        match call {
+            Call::Query(question) if place < 3 => body = self.held.rows(question).into(),
+            Call::Query(_) => {}
+            // Stored, or perhaps stored.
+            Call::Post(event) => {
+                let leaves_open = matches!(place, 3 | 10 | 11) && (how / 12).is_multiple_of(2);
+                if place < 2 || leaves_open {
+                    self.hold(event);
+                }
+            }
+        }
         let retry_after = (how > 200).then(|| Bytes::from_static(b"17"));
         let answer = HttpAnswer {
             status,
@@ -184,16 +198,50 @@ impl World {
         self.feed(Input::Answered { ticket, answer });
     }
 
-    fn sign(&mut self, ticket: Ticket, works: bool) {
+    fn break_off(&mut self, ticket: Ticket, call: &Call, how: u8) {
+        let causes = [
+            BrokeCause::Connect,
+            BrokeCause::Connection,
+            BrokeCause::TooLarge,
+        ];
+        let cause = causes[usize::from(how % 3)];
+        if cause != BrokeCause::Connect && (how / 3).is_multiple_of(2) {
+            self.arrive(call);
+        }
+        self.feed(Input::Broke { ticket, cause });
+    }
+
+    /// The relay stores an event.
+    fn hold(&mut self, event: &Event) {
+        self.held.take(event);
+        if self.is_harmless {
+            assert!(self.held.marks_max() <= 1, "a message bears two marks");
+            assert!(!self.held.has_repeats(), "a job is stored under two ids");
+        }
+    }
+
+    /// The relay takes what it was sent.
+    fn arrive(&mut self, call: &Call) {
+        match call {
+            Call::Post(event) => self.hold(event),
+            Call::Query(_) => {}
+        }
+    }
+
+    fn sign(&mut self, ticket: Ticket, draft: &Draft, works: bool) {
         self.events += 1;
-        let event = event(self.events).raw().clone();
+        let event = event_of(self.events, draft).raw().clone();
         self.feed(match works {
             true => Input::Signed { ticket, event },
             false => Input::SignFailed { ticket },
         });
     }
 
-    fn receive(&mut self, ticket: Ticket, how: u8) {
+    fn receive(&mut self, ticket: Ticket, event: &Event, how: u8) {
+        let leaves_open = how % 10 == 3 && (how / 10).is_multiple_of(2);
+        if matches!(how % 10, 0 | 1 | 8) || leaves_open {
+            self.hold(event);
+        }
         let receipt = match how % 10 {
             0 | 1 => Receipt::Answered {
                 accepted: true,
@@ -214,7 +262,7 @@ impl World {
 
     /// A completion that nobody awaits changes nothing and is told as such.
     fn stale(&mut self, ticket: Ticket) {
-        if self.posts.contains(&ticket) || self.sends.contains(&ticket) {
+        if self.calls.iter().any(|(other, _)| *other == ticket) {
             return;
         }
         let (view, deadline) = (self.publisher.view(), self.publisher.next_deadline());
@@ -265,12 +313,12 @@ impl World {
     pub(crate) fn heal(&mut self) {
         self.feed(Input::Link { live: true });
         for _ in 0..100_000 {
-            if let Some(ticket) = self.signs.pop() {
-                self.sign(ticket, true);
-            } else if let Some(ticket) = self.posts.pop() {
-                self.answer(ticket, 0);
-            } else if let Some(ticket) = self.sends.pop() {
-                self.receive(ticket, 0);
+            if let Some((ticket, draft)) = self.signs.pop() {
+                self.sign(ticket, &draft, true);
+            } else if let Some((ticket, call)) = self.calls.pop() {
+                self.answer(ticket, &call, 0);
+            } else if let Some((ticket, event)) = self.sends.pop() {
+                self.receive(ticket, &event, 0);
             } else if let Some((at, _)) = self.publisher.next_deadline() {
                 self.now = at;
                 self.feed(Input::Tick);
@@ -293,22 +341,52 @@ impl World {
         );
         assert_eq!(deadline, self.wake, "a wake was not announced");
         assert_eq!(self.publisher.handle_input(Input::Tick, self.now), []);
-        assert!(self.posts.len() <= 4, "more than four posts are under way");
+        assert!(self.calls.len() <= 4, "more than four calls are under way");
+        assert!(self.steps() <= 1, "two steps towards marks are under way");
+    }
+
+    /// Calls under way that change a mark.
+    fn steps(&self) -> usize {
+        let posts = self.calls.iter().filter_map(|(_, call)| match call {
+            Call::Post(event) => Some(event),
+            Call::Query(_) => None,
+        });
+        let sends = self.sends.iter().map(|(_, event)| event);
+        posts.chain(sends).filter(|event| is_of_mark(event)).count()
+    }
+
+    /// A call was given up. What was sent may arrive all the same.
+    fn abort(&mut self, ticket: Ticket) {
+        self.signs.retain(|(other, _)| *other != ticket);
+        let (over, rest) = self
+            .calls
+            .drain(..)
+            .partition(|(other, _)| *other == ticket);
+        self.calls = rest;
+        let unsent: Vec<_> = self
+            .sends
+            .extract_if(.., |(other, _)| *other == ticket)
+            .collect();
+        if ticket.0.is_multiple_of(2) {
+            let over: Vec<(Ticket, Call)> = over;
+            over.iter().for_each(|(_, call)| self.arrive(call));
+            unsent.iter().for_each(|(_, event)| self.hold(event));
+        }
     }
 
     fn see(&mut self, action: &Action, is_last: bool) {
         match action {
-            Action::Sign { ticket, .. } => self.signs.push(*ticket),
-            Action::Post { ticket, .. } | Action::Query { ticket, .. } => {
+            Action::Sign { ticket, draft } => self.signs.push((*ticket, draft.clone())),
+            Action::Post { ticket, event, .. } => {
                 assert!(self.now >= self.shut_until, "a post passed a shut gate");
-                self.posts.push(*ticket);
+                self.calls.push((*ticket, Call::Post(event.clone())));
             }
-            Action::Send { ticket, .. } => self.sends.push(*ticket),
-            Action::Abort { ticket } => {
-                for open in [&mut self.signs, &mut self.posts, &mut self.sends] {
-                    open.retain(|other| other != ticket);
-                }
+            Action::Query { ticket, body } => {
+                assert!(self.now >= self.shut_until, "a question passed a shut gate");
+                self.calls.push((*ticket, Call::Query(body.clone())));
             }
+            Action::Send { ticket, event, .. } => self.sends.push((*ticket, event.clone())),
+            Action::Abort { ticket } => self.abort(*ticket),
             Action::Settle { job, verdict } => {
                 assert!(self.submitted.contains(job), "a verdict on no job");
                 let before = self.verdicts.insert(*job, verdict.clone());
@@ -334,7 +412,7 @@ impl World {
     }
 }
 
-fn pick(tickets: &mut Vec<Ticket>, which: u8) -> Option<Ticket> {
-    let place = usize::from(which).checked_rem(tickets.len())?;
-    Some(tickets.remove(place))
+fn pick<T>(open: &mut Vec<T>, which: u8) -> Option<T> {
+    let place = usize::from(which).checked_rem(open.len())?;
+    Some(open.remove(place))
 }

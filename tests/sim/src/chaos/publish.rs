@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use buzz_proto::ids::{JobId, Ticket};
-use buzz_proto::publish::{Action, Body, Class, Command, Input, LatestKey, Publisher, Route};
-use buzz_proto::relay::{BrokeCause, Receipt};
+use buzz_proto::publish::{Action, Body, Class, Command, Input, LatestKey, Mark, Publisher, Route};
+use buzz_proto::relay::{BrokeCause, HttpAnswer, Receipt};
 use buzz_proto::wire::{Draft, Reason};
 
 use super::{Chaos, Dice, Known, relay};
+use crate::toy::{self, Toy};
 
 impl Chaos for Publisher {
     fn learn(action: &Action, known: &mut Known) {
@@ -29,7 +30,8 @@ impl Chaos for Publisher {
         match dice.roll(16) {
             0 => Input::Tick,
             1 => Input::WallClock(dice.wall()),
-            2..6 => Input::Command(submit(dice)),
+            2..5 => Input::Command(submit(dice)),
+            5 => Input::Command(react(dice)),
             6 => Input::Command(Command::Cancel {
                 job: JobId(u64::from(dice.roll(32))),
             }),
@@ -38,9 +40,13 @@ impl Chaos for Publisher {
                 event: relay::event(dice).bytes(),
             },
             9 => Input::SignFailed { ticket },
-            10..12 => Input::Answered {
+            10 => Input::Answered {
                 ticket,
                 answer: relay::answer(dice),
+            },
+            11 => Input::Answered {
+                ticket,
+                answer: rows(dice),
             },
             12 => Input::Broke {
                 ticket,
@@ -89,6 +95,34 @@ fn submit(dice: &mut Dice<'_>) -> Command {
         ttl: dice
             .rarely(3)
             .then(|| Duration::from_secs(u64::from(dice.roll(100)))),
+    }
+}
+
+fn react(dice: &mut Dice<'_>) -> Command {
+    Command::React {
+        message: toy::id(u64::from(dice.roll(4))),
+        author: toy::ME,
+        mark: match dice.roll(3) {
+            0 => None,
+            1 => Some(Mark::Seen),
+            _ => Some(Mark::Waiting),
+        },
+    }
+}
+
+/// The answer to a question for an event: often none, sometimes one that may be meant.
+fn rows(dice: &mut Dice<'_>) -> HttpAnswer {
+    let event = Toy::new(u64::from(dice.roll(24)));
+    let events = if dice.rarely(2) {
+        vec![event]
+    } else {
+        Vec::new()
+    };
+    HttpAnswer {
+        status: 200,
+        retry_after: None,
+        date: None,
+        body: toy::events(&events),
     }
 }
 

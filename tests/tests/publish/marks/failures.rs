@@ -151,6 +151,32 @@ fn a_removal_without_an_answer_is_tried_three_times_behind_the_others() {
 }
 
 #[test]
+fn what_could_not_be_removed_makes_room_for_a_wish() {
+    let mut script = Script::with(Config {
+        latest_ttl: Duration::from_secs(3),
+        marks_max: 1,
+        ..Config::default()
+    });
+    let _ = script.at(0, react(1, Some(Mark::Seen)));
+    let _ = script.now(signed(0, 91));
+    let _ = script.now(answered(1, 200, ACCEPTED));
+    let _ = script.now(react(1, None));
+    let _ = script.now(signed(2, 51));
+    for ticket in 3..=4 {
+        let gate = end_in_doubt(&mut script, ticket, &[]);
+        let _ = script.at_time(gate, Input::Tick);
+    }
+    let gate = end_in_doubt(&mut script, 5, &[not_shown(Shown::Reaction)]);
+    assert_eq!(script.publisher.view().marks, 1);
+    assert_eq!(without_wake(script.now(react(2, Some(Mark::Seen)))), []);
+    assert_eq!(script.publisher.view().marks, 1);
+    assert_eq!(
+        without_wake(script.at_time(gate, Input::Tick)),
+        [sign_of(6, add(2, "👀"))]
+    );
+}
+
+#[test]
 fn a_removal_that_is_refused_is_given_up() {
     let refused = r#"{"accepted":false,"message":"invalid: unknown target"}"#;
     for (wish, rows) in [(None, 0), (Some(Mark::Waiting), 1)] {

@@ -40,6 +40,21 @@ fn with_a_thousand_marks_waiting_a_reply_submitted_last_is_posted_next() {
 }
 
 #[test]
+fn a_mark_at_the_signer_holds_no_place_against_a_reply() {
+    let mut script = Script::with(Config {
+        in_flight_max: 1,
+        ..Config::default()
+    });
+    let _ = script.at(0, react(1, Some(Mark::Seen)));
+    assert_eq!(without_wake(script.at(10, submit(1))), [post(1, 1, 1)]);
+    assert_eq!(without_wake(script.at(20, signed(0, 91))), []);
+    assert_eq!(
+        without_wake(script.at(30, answered(1, 200, ACCEPTED))),
+        [stored(1), post_mark(2, 1, 91)]
+    );
+}
+
+#[test]
 fn one_mark_is_under_way_at_a_time_the_oldest_wish_first() {
     let mut script = Script::new();
     for message in [3, 1, 2] {

@@ -2,9 +2,11 @@
 
 mod chaos;
 mod faults;
+mod fleet;
 mod lives;
 mod outages;
 mod overload;
 mod room;
 mod scripts;
+mod storm;
 mod support;

@@ -11,6 +11,8 @@ fn without_a_scenario_the_scenarios_are_listed() {
     let output = end_of(&mut agent(&["sim"]));
 
     assert_ends(&output, 0, "overload  more mentions");
+    assert_ends(&output, 0, "storm  a thousand posts");
+    assert_ends(&output, 0, "fleet  a thousand agents");
     assert_eq!(stdout(&output), "");
 }
 
@@ -82,6 +84,81 @@ fn a_setting_outside_its_bounds_is_refused() {
     let output = end_of(&mut agent(&["sim", "overload", "--subscriptions", "1"]));
 
     assert_ends(&output, 2, "1 is not in 2..=200");
+}
+
+#[test]
+fn a_storm_ends_with_zero_where_every_bound_is_kept_and_its_last_line_holds_the_figures() {
+    let output = end_of(&mut agent(&["sim", "storm", "--jobs", "30", "--json"]));
+
+    assert_ends(&output, 0, "refused      4  of them refused by the quota");
+    let figures = figures(&stdout(&output));
+    for (name, count) in [
+        ("seed", 1),
+        ("jobs", 30),
+        ("settled", 30),
+        ("stored", 30),
+        ("duplicates", 0),
+        ("refused", 4),
+        ("in_flight_max", 4),
+        ("sent_before_hint", 0),
+    ] {
+        assert_eq!(figures[name], count, "{name} of {figures}");
+    }
+    assert_eq!(figures["scenario"], "storm");
+    assert!(figures["requests"].as_u64() >= Some(34), "{figures}");
+    assert_within(&figures, "drain_ratio", 1.0, 1.25);
+}
+
+#[test]
+fn a_fleet_ends_with_zero_where_every_bound_is_kept_and_tells_of_both_runs() {
+    let output = end_of(&mut agent(&["sim", "fleet", "--agents", "30", "--json"]));
+
+    assert_ends(&output, 0, "jobs    3000     150  posts");
+    let figures = figures(&stdout(&output));
+    assert_eq!(figures["scenario"], "fleet");
+    for (run, quota, jobs) in [(&figures, 900, 3000), (&figures["tight"], 9, 150)] {
+        for (name, count) in [
+            ("quota", quota),
+            ("window_s", 60),
+            ("agents", 30),
+            ("jobs", jobs),
+            ("settled", jobs),
+            ("stored", jobs),
+            ("duplicates", 0),
+        ] {
+            assert_eq!(run[name], count, "{name} of {run}");
+        }
+        assert_within(run, "refused_per_agent_window", 0.1, 1.5);
+        assert_within(run, "refused_max", 1.0, 5.0);
+        assert_within(run, "drain_ratio", 0.5, 1.25);
+        assert_within(run, "fairness", 1.0, 5.0);
+    }
+    assert_within(&figures, "refused_share", 0.001, 0.05);
+    assert_within(&figures["tight"], "refused_share", 0.05, 0.9);
+}
+
+#[test]
+fn numbers_of_posts_and_of_agents_outside_their_bounds_are_refused() {
+    for (arguments, words) in [
+        (
+            ["sim", "storm", "--jobs", "2001"],
+            "2001 is not in 1..=2000",
+        ),
+        (["sim", "fleet", "--agents", "0"], "0 is not in 1..=20000"),
+        (
+            ["sim", "fleet", "--agents", "20001"],
+            "20001 is not in 1..=20000",
+        ),
+    ] {
+        assert_ends(&end_of(&mut agent(&arguments)), 2, words);
+    }
+}
+
+#[track_caller]
+fn assert_within(figures: &Value, name: &str, least: f64, most: f64) {
+    let figure = figures[name].as_f64();
+    let is_within = figure.is_some_and(|figure| (least..=most).contains(&figure));
+    assert!(is_within, "{name} of {figures} is not in {least}..={most}");
 }
 
 /// One round of eight mentions in one of two channels.

@@ -5,6 +5,7 @@ mod faults;
 mod lives;
 mod outages;
 mod overload;
+mod refusals;
 mod room;
 mod scripts;
 mod support;

@@ -3,7 +3,12 @@
 #![cfg(feature = "tokio")]
 #![expect(clippy::unwrap_used, reason = "support functions of tests")]
 
+#[path = "../support/mod.rs"]
 mod support;
+
+mod answers;
+mod ends;
+mod reuse;
 
 use std::time::Duration;
 
@@ -12,7 +17,6 @@ use buzz_adapters::http::{HttpClient, HttpError, Limits};
 use buzz_adapters::tokio::Tokio;
 use buzz_adapters::url::RelayUrl;
 use buzz_proto::relay::HttpAnswer;
-use buzz_proto::time::UnixTime;
 use bytes::Bytes;
 use support::{guard, listen, tls};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -23,26 +27,6 @@ const LIMITS: Limits = Limits {
     body_bytes_max: 1000,
 };
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-
-#[tokio::test]
-async fn requests_one_after_the_other_share_a_connection() {
-    let (listener, url) = listen("http");
-    let server = async {
-        let mut stream = accept(&listener).await;
-        let requests = [answer(&mut stream, OK).await, answer(&mut stream, OK).await];
-        (stream, requests)
-    };
-    let client = async {
-        let client = client(url);
-        for body in ["first", "second"] {
-            let answer = post(&client, body).await.unwrap();
-            assert_eq!((answer.status, answer.body), (200, Bytes::from("ok")));
-        }
-    };
-    let ((_, requests), ()) = guard(async { tokio::join!(server, client) }).await;
-    assert!(requests[0].ends_with("\r\n\r\nfirst"));
-    assert!(requests[1].ends_with("\r\n\r\nsecond"));
-}
 
 #[tokio::test]
 async fn a_call_can_run_on_any_thread() {
@@ -89,6 +73,7 @@ async fn a_request_says_what_the_relay_needs() {
         "x-auth-tag: []\r\n",
         "content-type: application/json\r\n",
         "content-length: 2\r\n",
+        "accept-encoding: identity\r\n",
     ] {
         assert!(post.contains(header), "{post}");
     }
@@ -97,57 +82,6 @@ async fn a_request_says_what_the_relay_needs() {
         "{get}"
     );
     assert!(get.contains("accept: application/nostr+json\r\n"), "{get}");
-}
-
-#[tokio::test]
-async fn a_refusal_is_an_answer_with_its_hints() {
-    let refusal = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\n\
-        Date: Mon, 17 Aug 2026 12:00:00 GMT\r\nTransfer-Encoding: chunked\r\n\r\n\
-        4\r\nslow\r\n5\r\n down\r\n0\r\n\r\n";
-    let answer = answered_by(refusal).await.unwrap();
-    assert_eq!(answer.status, 429);
-    assert_eq!(answer.retry_after, Some(Bytes::from("7")));
-    assert_eq!(answer.date, Some(UnixTime(1_786_968_000)));
-    assert_eq!(answer.body, Bytes::from("slow down"));
-}
-
-#[tokio::test]
-async fn a_body_up_to_the_limit_is_read_and_a_larger_one_is_not() {
-    let body = "a".repeat(1000);
-    let legal = format!("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{body}");
-    assert_eq!(answered_by(&legal).await.unwrap().body.len(), 1000);
-    let announced = "HTTP/1.1 200 OK\r\nContent-Length: 1001\r\n\r\n";
-    let chunked =
-        format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n{body}a\r\n");
-    for answer in [announced, &chunked] {
-        let error = answered_by(answer).await.unwrap_err();
-        assert!(matches!(error, HttpError::TooLarge(1000)), "{error:?}");
-    }
-}
-
-#[tokio::test]
-async fn an_answer_that_breaks_off_is_no_answer() {
-    for part in [
-        "",
-        "HTTP/1.1 2",
-        "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok",
-        "nonsense\r\n\r\n",
-    ] {
-        let error = answered_by(part).await.unwrap_err();
-        assert!(matches!(error, HttpError::Broke(_)), "{error:?}");
-    }
-}
-
-#[tokio::test]
-async fn a_silent_relay_is_given_up() {
-    let (_listener, url) = listen("http");
-    let limits = Limits {
-        time_max: Duration::from_millis(20),
-        ..LIMITS
-    };
-    let client = client(url);
-    let call = client.post("/events", &[], Bytes::new(), limits);
-    assert!(matches!(guard(call).await, Err(HttpError::TimedOut)));
 }
 
 #[tokio::test]
@@ -161,54 +95,6 @@ async fn a_relay_out_of_reach_was_sent_nothing() {
     );
 }
 
-#[tokio::test]
-async fn an_idle_connection_that_was_closed_is_replaced() {
-    let (listener, url) = listen("http");
-    let client = client(url);
-    let server = async { answer(&mut accept(&listener).await, OK).await };
-    let (_, first) = guard(async { tokio::join!(server, post(&client, "1")) }).await;
-    // The server is gone. The background task of the connection must have a chance to see it.
-    for _ in 0..1000 {
-        tokio::task::yield_now().await;
-    }
-    let server = async { answer(&mut accept(&listener).await, OK).await };
-    let (_, second) = guard(async { tokio::join!(server, post(&client, "2")) }).await;
-    assert_eq!((first.unwrap().status, second.unwrap().status), (200, 200));
-}
-
-#[tokio::test]
-async fn a_request_that_may_have_arrived_is_not_repeated() {
-    let (listener, url) = listen("http");
-    let client = client(url);
-    let server = async {
-        let mut stream = accept(&listener).await;
-        answer(&mut stream, OK).await;
-        read(&mut stream).await;
-    };
-    let calls = async { (post(&client, "1").await, post(&client, "2").await) };
-    let ((), (first, second)) = guard(async { tokio::join!(server, calls) }).await;
-    assert_eq!(first.unwrap().status, 200);
-    assert!(matches!(second, Err(HttpError::Broke(_))), "{second:?}");
-    let mut again = std::pin::pin!(listener.accept());
-    assert!(futures_util::poll!(again.as_mut()).is_pending());
-}
-
-#[tokio::test]
-async fn requests_at_once_use_connections_of_their_own() {
-    let (listener, url) = listen("http");
-    let client = client(url);
-    let server = async {
-        let mut streams = [accept(&listener).await, accept(&listener).await];
-        for stream in &mut streams {
-            answer(stream, OK).await;
-        }
-        streams
-    };
-    let calls = async { tokio::join!(post(&client, "1"), post(&client, "2")) };
-    let (_, (first, second)) = guard(async { tokio::join!(server, calls) }).await;
-    assert_eq!((first.unwrap().status, second.unwrap().status), (200, 200));
-}
-
 type Answer = Result<HttpAnswer, HttpError>;
 
 fn client(url: RelayUrl) -> HttpClient<Tokio> {
@@ -220,10 +106,14 @@ async fn post(client: &HttpClient<Tokio>, body: &'static str) -> Answer {
 }
 
 /// The outcome of a request to a server that sends `text` and closes.
-async fn answered_by(text: &str) -> Answer {
+async fn answered_by(text: impl AsRef<[u8]>) -> Answer {
     let (listener, url) = listen("http");
     let client = client(url);
-    let server = async { answer(&mut accept(&listener).await, text).await };
+    let server = async {
+        let mut stream = accept(&listener).await;
+        read(&mut stream).await;
+        stream.write_all(text.as_ref()).await.unwrap();
+    };
     guard(async { tokio::join!(server, post(&client, "{}")) })
         .await
         .1

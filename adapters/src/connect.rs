@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use buzz_proto::config::{Config, ConfigError, Consumer};
-use buzz_proto::ids::{ChannelId, JobId};
+use buzz_proto::ids::{ChannelId, EventId, JobId, PubKey};
 use buzz_proto::input::{Command, Input};
 use buzz_proto::machine::Machine;
 use buzz_proto::note::Note;
-use buzz_proto::publish::{self, Body, Class, Route, Verdict};
+use buzz_proto::publish::{self, Body, Class, Mark, Route, Verdict};
 use buzz_proto::relay::{self, ChannelState, Interest, Sub, SubState};
 use buzz_proto::schedule;
 use buzz_proto::time::UnixTime;
@@ -326,6 +326,24 @@ impl<R: Runtime> Handle<R> {
             verdict,
         })?;
         answer.await.map_err(|_| Ended)
+    }
+
+    /// Shows a mark on a message, as a reaction of the agent to it, in place of the one that it
+    /// bears; none takes that away. `author` is the message's, whom the reaction names. Marks are
+    /// sent after everything else, one step at a time, and only the last one wanted of a message
+    /// is worked towards; one that cannot be shown is noted
+    /// ([`NotShown`](Note::NotShown)).
+    ///
+    /// # Errors
+    /// When the agent has ended.
+    pub fn react(&self, message: EventId, author: PubKey, mark: Option<Mark>) -> Result<(), Ended> {
+        let command = publish::Command::React {
+            message,
+            author,
+            mark,
+        };
+        let fact = Input::Publish(publish::Input::Command(command));
+        self.send(Message::Fact(fact))
     }
 
     /// How things stand.

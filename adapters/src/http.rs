@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use buzz_proto::relay::{BrokeCause, HttpAnswer};
 use buzz_proto::retry_hint::parse_http_date;
-use buzz_proto::time::UnixTime;
+use buzz_proto::time::{MonoTime, UnixTime};
 use bytes::{Bytes, BytesMut};
 use futures_io::{AsyncRead, AsyncWrite};
 use http_body_util::{BodyExt as _, Full};
@@ -29,12 +29,23 @@ use crate::url::RelayUrl;
 /// steady load opens none.
 const IDLE_MAX: usize = 4;
 
+/// How long a connection is kept between requests, unless the relay keeps it for less. Front ends
+/// give up idle ones after a minute or more, some without a word, and a request that meets such an
+/// end fails.
+const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// So long before the relay gives up an idle connection, as it announced, a request may find it
+/// closed on arrival.
+const IDLE_MARGIN: Duration = Duration::from_secs(1);
+
 /// How long a connection may need after its answer until it takes the next request. It is ready at
 /// once, unless the relay answered without reading the whole body.
 const READY_TIME_MAX: Duration = Duration::from_millis(100);
 
 /// Limit of the head of an answer. Proxies add a few KiB.
 const HEAD_BYTES_MAX: usize = 64 << 10;
+
+const KEEP_ALIVE: &str = "keep-alive";
 
 type Sender = SendRequest<Full<Bytes>>;
 
@@ -44,8 +55,16 @@ type Sender = SendRequest<Full<Bytes>>;
 pub struct HttpClient<R> {
     url: RelayUrl,
     tls: Tls,
-    idle: Mutex<Vec<Sender>>,
+    idle: Mutex<Vec<Idle>>,
+    clock: Clock,
     runtime: std::marker::PhantomData<fn() -> R>,
+}
+
+/// A connection between requests.
+#[derive(Debug)]
+struct Idle {
+    sender: Sender,
+    until: MonoTime,
 }
 
 /// Limits of one call.
@@ -60,12 +79,13 @@ pub struct Limits {
 impl<R: Runtime> HttpClient<R> {
     /// A client of the relay at `url`; opens no connection yet.
     #[must_use]
-    pub const fn new(url: RelayUrl, tls: Tls) -> Self {
+    pub fn new(url: RelayUrl, tls: Tls) -> Self {
         let idle = Mutex::new(Vec::new());
         Self {
             url,
             tls,
             idle,
+            clock: Clock::start(),
             runtime: std::marker::PhantomData,
         }
     }
@@ -120,6 +140,8 @@ impl<R: Runtime> HttpClient<R> {
             .method(method)
             .uri(self.url.http_target(endpoint))
             .header("host", self.url.authority())
+            // Without it a server may choose any coding, and none is decoded here.
+            .header("accept-encoding", "identity")
             .body(body)
             .map_err(|_| HttpError::Request)
     }
@@ -185,7 +207,7 @@ impl<R: Runtime> HttpClient<R> {
         let (head, body) = response.into_parts();
         let body = read_body(body, limits.body_bytes_max).await?;
         if let Some(Ok(())) = within::<R, _>(READY_TIME_MAX, sender.ready()).await {
-            self.keep_idle(sender);
+            self.keep_idle(sender, idle_time(&head.headers));
         }
         let retry_after = head.headers.get(RETRY_AFTER);
         Ok(HttpAnswer {
@@ -198,17 +220,19 @@ impl<R: Runtime> HttpClient<R> {
 
     /// The connection used last: it is the least likely to have been closed meanwhile.
     fn take_idle(&self) -> Option<Sender> {
+        let now = self.clock.now();
         let mut idle = self.idle.lock().ok()?;
-        idle.retain(|sender| !sender.is_closed());
-        idle.pop()
+        idle.retain(|it| !it.sender.is_closed() && now < it.until);
+        idle.pop().map(|it| it.sender)
     }
 
-    fn keep_idle(&self, sender: Sender) {
+    fn keep_idle(&self, sender: Sender, span: Duration) {
+        let until = self.clock.now().after(span);
         let Ok(mut idle) = self.idle.lock() else {
             return;
         };
         if idle.len() < IDLE_MAX {
-            idle.push(sender);
+            idle.push(Idle { sender, until });
         }
     }
 }
@@ -266,6 +290,19 @@ impl std::error::Error for HttpError {
 /// The header `Date`, if it can be read.
 pub(crate) fn date_of(headers: &HeaderMap) -> Option<UnixTime> {
     parse_http_date(headers.get(DATE)?.as_bytes(), Clock::wall())
+}
+
+/// How long a connection may be idle after an answer with these headers. `Keep-Alive: timeout=5`
+/// is what a server says that gives it up after so many seconds (RFC 2068 section 19.7.1.1).
+fn idle_time(headers: &HeaderMap) -> Duration {
+    let announced = headers.get(KEEP_ALIVE).and_then(|value| {
+        let mut parameters = value.to_str().ok()?.split(',');
+        parameters.find_map(|it| it.trim().strip_prefix("timeout=")?.parse().ok())
+    });
+    announced.map_or(IDLE_TIME_MAX, |seconds| {
+        let span = Duration::from_secs(seconds);
+        span.saturating_sub(IDLE_MARGIN).min(IDLE_TIME_MAX)
+    })
 }
 
 async fn read_body(mut body: Incoming, bytes_max: usize) -> Result<Bytes, HttpError> {

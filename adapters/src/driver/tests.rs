@@ -1,5 +1,7 @@
 //! Orders that end later, given to a driver one by one.
 
+mod calls;
+
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};

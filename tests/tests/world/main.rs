@@ -6,6 +6,7 @@ mod fleet;
 mod lives;
 mod outages;
 mod overload;
+mod refusals;
 mod room;
 mod scripts;
 mod storm;

@@ -1,0 +1,12 @@
+//! An agent that publishes over real sockets while the relay, or a front before it, refuses.
+//!
+//! Times are measured where the refusals come from: a call that comes too early fails a test, one
+//! that comes late does not.
+
+mod doubts;
+mod flight;
+mod front;
+mod hints;
+mod neighbours;
+mod refusals;
+mod scene;

@@ -146,9 +146,11 @@ fn submit(relay: &mut Script<Relay>, n: u64, durable: bool) {
 
 /// What was written.
 fn frames(relay: &mut Script<Relay>) -> Vec<String> {
-    let text = |order| match order {
-        relay::Action::Send { text, .. } => Some(String::from_utf8_lossy(&text).into_owned()),
-        _ => None,
+    let text = |order| {
+        let relay::Action::Send { text, .. } = order else {
+            return None;
+        };
+        Some(String::from_utf8_lossy(&text).into_owned())
     };
     relay.orders().into_iter().filter_map(text).collect()
 }
@@ -191,19 +193,15 @@ fn play(machine: &mut Script<Machine>, span: Duration) -> Vec<Call> {
     let (mut calls, mut orders) = (Vec::new(), VecDeque::from(machine.orders()));
     loop {
         while let Some(order) = orders.pop_front() {
-            match order {
-                Order::Publish(publish::Action::Post { ticket, event, .. }) => {
-                    calls.push(Call::Post(event.id().0[7]));
-                    let answer = good(r#"{"accepted":true}"#);
-                    let input = publish::Input::Answered { ticket, answer };
-                    machine.input(Fact::Publish(input));
-                }
-                Order::Relay(relay::Action::Query { ticket, .. }) => {
-                    calls.push(Call::Query);
-                    let answer = good("[]");
-                    machine.input(Fact::Relay(relay::Input::Answered { ticket, answer }));
-                }
-                _ => {}
+            if let Order::Publish(publish::Action::Post { ticket, event, .. }) = order {
+                calls.push(Call::Post(event.id().0[7]));
+                let answer = good(r#"{"accepted":true}"#);
+                let input = publish::Input::Answered { ticket, answer };
+                machine.input(Fact::Publish(input));
+            } else if let Order::Relay(relay::Action::Query { ticket, .. }) = order {
+                calls.push(Call::Query);
+                let answer = good("[]");
+                machine.input(Fact::Relay(relay::Input::Answered { ticket, answer }));
             }
             orders.extend(machine.orders());
         }

@@ -6,7 +6,8 @@
 //! part orders, beside a relay that stores events; [`toy`] makes the events and frames of a peer;
 //! [`machine`] holds ordinary settings of the whole; [`chaos`] turns bytes into facts, for
 //! properties and fuzzing. A [`World`](world::World) puts the whole machine against a relay with
-//! real rules, and a [`scenario`] is a story in such a world that ends in figures.
+//! real rules, a [`Fleet`](fleet::Fleet) puts thousands of them behind one quota, and a [`scenario`]
+//! is a story in either that ends in figures.
 
 pub mod bench;
 pub mod chaos;

@@ -81,7 +81,8 @@ pub struct Figures {
     pub stored: u64,
     /// Events beyond the first of a job at the relay, and verdicts beyond its first.
     pub duplicates: u64,
-    /// Calls that reached the relay, refused ones included.
+    /// Calls that reached the relay until a minute after the last verdict, refused ones and those
+    /// that read included.
     pub requests: u64,
     /// Those of them that the quota refused.
     pub refused: u64,

@@ -182,7 +182,11 @@ impl<R: Runtime> Driver<R> {
 
     fn take(&mut self, message: Message<R::Stream>) {
         match message {
-            Message::Fact(input) => self.feed(input),
+            Message::Fact(input) => {
+                if self.finish_call(&input) {
+                    self.feed(input);
+                }
+            }
             Message::Dialed { conn, result } => self.dialed(conn, *result),
             Message::Kept(kept) => {
                 let fact = self.kept(*kept);
@@ -207,7 +211,6 @@ impl<R: Runtime> Driver<R> {
     fn feed(&mut self, input: Input) {
         let now = self.clock.now();
         let mut actions = std::mem::take(&mut self.actions);
-        self.finish_call(&input);
         if self.record.is_on() {
             self.machine
                 .handle_input_into(input.clone(), now, &mut actions);
@@ -221,24 +224,28 @@ impl<R: Runtime> Driver<R> {
         self.actions = actions;
     }
 
-    /// An answered call needs no handle any more.
-    fn finish_call(&mut self, input: &Input) {
+    /// Takes note of a call's end. False when its answer is not awaited: the call was given up, and
+    /// ended before it could be stopped.
+    fn finish_call(&mut self, input: &Input) -> bool {
         use relay::Input as FromRelay;
         let call = match input {
             Input::Relay(FromRelay::Answered { ticket, .. } | FromRelay::Broke { ticket, .. }) => {
                 (Part::Relay, *ticket)
             }
             Input::Publish(
-                publish::Input::Answered { ticket, .. } | publish::Input::Broke { ticket, .. },
+                publish::Input::Answered { ticket, .. }
+                | publish::Input::Broke { ticket, .. }
+                | publish::Input::Signed { ticket, .. }
+                | publish::Input::SignFailed { ticket },
             ) => (Part::Publish, *ticket),
             Input::Relay(_)
             | Input::Publish(_)
             | Input::Schedule(_)
             | Input::Tick
             | Input::WallClock(_)
-            | Input::Command(_) => return,
+            | Input::Command(_) => return true,
         };
-        self.calls.remove(&call);
+        self.calls.remove(&call).is_some()
     }
 
     /// The next message: from the inbox and the socket in turns, then the clocks.

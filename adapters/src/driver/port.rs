@@ -14,10 +14,10 @@ use buzz_proto::time::UnixTime;
 use buzz_proto::wire::{Draft, Event};
 use bytes::Bytes;
 use futures_util::TryFutureExt as _;
-use futures_util::future::{AbortHandle, abortable};
+use futures_util::future::abortable;
 
 use super::keeping::Batch;
-use super::{Dialed, Driver, Message, Part};
+use super::{Call, Dialed, Driver, Message, Part};
 use crate::clock::Clock;
 use crate::connect::{Delivery, Report};
 use crate::dial;
@@ -207,15 +207,15 @@ impl<R: Runtime> Driver<R> {
         });
     }
 
-    fn sign(&self, ticket: Ticket, draft: Draft) {
-        let (signer, inbox) = (Arc::clone(&self.signer), self.sender.clone());
-        R::spawn(async move {
-            let fact = match signer.sign(draft).await {
+    fn sign(&mut self, ticket: Ticket, draft: Draft) {
+        let signer = Arc::clone(&self.signer);
+        let call = async move {
+            Input::Publish(match signer.sign(draft).await {
                 Ok(event) => publish::Input::Signed { ticket, event },
                 Err(_) => publish::Input::SignFailed { ticket },
-            };
-            let _gone = inbox.unbounded_send(Message::Fact(Input::Publish(fact)));
-        });
+            })
+        };
+        self.begin((Part::Publish, ticket), call);
     }
 
     fn verify(&self, ticket: Ticket, event: &Event) {
@@ -303,7 +303,7 @@ impl<R: Runtime> Driver<R> {
         }
     }
 
-    /// Runs a call beside the driver; what comes of it is a fact, unless it is aborted.
+    /// Makes a call beside the driver; what comes of it is a fact.
     fn call(
         &mut self,
         part: Part,
@@ -311,15 +311,24 @@ impl<R: Runtime> Driver<R> {
         call: impl Future<Output = Result<HttpAnswer, CallError>> + Send + 'static,
         fact: impl FnOnce(Result<HttpAnswer, CallError>) -> Input + Send + 'static,
     ) {
-        let (call, handle): (_, AbortHandle) = abortable(call);
-        self.calls.insert((part, ticket), handle);
-        let inbox = self.sender.clone();
-        R::spawn(async move {
-            let Ok(result) = call.await else { return };
+        let call = async move {
+            let result = call.await;
             if let Err(error) = &result {
                 tracing::debug!(%error, "an HTTP call has no answer");
             }
-            let _gone = inbox.unbounded_send(Message::Fact(fact(result)));
+            fact(result)
+        };
+        self.begin((part, ticket), call);
+    }
+
+    /// Runs a call until its fact is there, unless it is aborted.
+    fn begin(&mut self, call: Call, work: impl Future<Output = Input> + Send + 'static) {
+        let (work, handle) = abortable(work);
+        self.calls.insert(call, handle);
+        let inbox = self.sender.clone();
+        R::spawn(async move {
+            let Ok(fact) = work.await else { return };
+            let _gone = inbox.unbounded_send(Message::Fact(fact));
         });
     }
 

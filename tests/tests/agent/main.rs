@@ -2,6 +2,7 @@
 
 mod consumer;
 mod hall;
+mod marks;
 mod outage;
 mod overload;
 mod support;

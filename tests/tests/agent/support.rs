@@ -15,6 +15,7 @@ use buzz_dev_relay::faults::Target;
 use buzz_dev_relay::keys::Keys;
 use buzz_dev_relay::rules::channels::{ChannelKind, Role, Visibility};
 use buzz_dev_relay::rules::event::Event;
+use buzz_dev_relay::rules::filter::Filter;
 use buzz_dev_relay::rules::queue::Closing;
 use buzz_dev_relay::{DevRelay, Options};
 use buzz_proto::config::{Config, Consumer};
@@ -244,6 +245,29 @@ impl Scene {
                 {
                     return *event;
                 }
+            }
+        })
+        .await
+    }
+
+    /// What the relay stores of the agent and this kind, once that is as wanted.
+    pub(crate) async fn until_said(
+        &self,
+        kind: u32,
+        is_so: impl Fn(&[Event]) -> bool,
+    ) -> Vec<Event> {
+        let filter = Filter {
+            authors: Some(vec![self.agent.clone()]),
+            kinds: Some(vec![kind]),
+            ..Filter::default()
+        };
+        within(async {
+            loop {
+                let said = self.relay.events(&filter);
+                if is_so(&said) {
+                    return said;
+                }
+                tokio::time::sleep(LOOK_EVERY).await;
             }
         })
         .await

@@ -6,6 +6,7 @@ mod demo;
 mod keygen;
 mod live;
 mod lives;
+mod refused;
 mod replay;
 mod room;
 mod settings;

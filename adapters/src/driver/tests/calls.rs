@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use buzz_proto::ids::PubKey;
 use buzz_proto::wire::{Draft, Event};
 use bytes::Bytes;
+use futures_channel::oneshot;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::net::TcpStream;
@@ -102,6 +103,41 @@ async fn a_call_that_is_not_awaited_any_more_closes_its_connection_and_tells_not
 }
 
 #[tokio::test]
+async fn what_comes_of_a_call_after_it_was_given_up_does_not_reach_the_machine() {
+    let (listener, mut driver) = relay().await;
+    let told = listen_to(&mut driver);
+    let server = async { answer(&mut listener.accept().await.unwrap().0, OK).await };
+    driver.perform(sign(1));
+    let signed = fact(&mut driver).await;
+    driver.perform(query(2, "[]"));
+    let (_, answered) = guard(async { tokio::join!(server, fact(&mut driver)) }).await;
+
+    for (number, late) in [(1, signed), (2, answered)] {
+        let ticket = Ticket(number);
+        driver.perform(Action::Publish(publish::Action::Abort { ticket }));
+        driver.take(Message::Fact(late));
+    }
+
+    // It would be told as an outcome of something that is over.
+    assert!(told.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_signature_that_is_not_awaited_any_more_is_given_up() {
+    let (_listener, mut driver) = relay().await;
+    let ((begun, begins), (held, given_up)) = (oneshot::channel(), oneshot::channel());
+    driver.signer = Arc::new(Slow(Mutex::new(Some((begun, held)))));
+    driver.perform(sign(1));
+    guard(begins).await.unwrap();
+
+    let ticket = Ticket(1);
+    driver.perform(Action::Publish(publish::Action::Abort { ticket }));
+
+    // The question is dropped, and with it what it holds.
+    assert!(guard(given_up).await.is_err());
+}
+
+#[tokio::test]
 async fn a_call_that_cannot_be_signed_is_told_as_not_sent() {
     let (_listener, mut driver) = relay().await;
     driver.signer = Arc::new(Broken);
@@ -126,6 +162,24 @@ impl Signer for Broken {
     }
 }
 
+/// A signer that never answers: says when it is asked, and holds the other while it is.
+struct Slow(Mutex<Option<(oneshot::Sender<()>, oneshot::Sender<()>)>>);
+
+impl Signer for Slow {
+    fn public_key(&self) -> PubKey {
+        PubKey([7; 32])
+    }
+
+    fn sign(&self, _draft: Draft) -> BoxFuture<'_, Result<Bytes, SignError>> {
+        let (begun, held) = self.0.lock().unwrap().take().unwrap();
+        Box::pin(async move {
+            begun.send(()).unwrap();
+            let _held = held;
+            std::future::pending().await
+        })
+    }
+}
+
 async fn relay() -> (TcpListener, Driver<Tokio>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -133,15 +187,25 @@ async fn relay() -> (TcpListener, Driver<Tokio>) {
     (listener, driver)
 }
 
-fn event() -> Event {
-    let signer = LocalSigner::new(SecretKey::generate().unwrap());
-    let draft = Draft {
+fn draft() -> Draft {
+    Draft {
         kind: 9,
         created_at: UnixTime(5),
         tags: Vec::new(),
         content: "hello".into(),
-    };
-    Event::decode(signer.sign_now(&draft).unwrap()).unwrap()
+    }
+}
+
+fn event() -> Event {
+    let signer = LocalSigner::new(SecretKey::generate().unwrap());
+    Event::decode(signer.sign_now(&draft()).unwrap()).unwrap()
+}
+
+fn sign(number: u64) -> Action {
+    Action::Publish(publish::Action::Sign {
+        ticket: Ticket(number),
+        draft: draft(),
+    })
 }
 
 fn post(number: u64, event: &Event) -> Action {

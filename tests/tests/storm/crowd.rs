@@ -94,6 +94,7 @@ fn assert_spread(mut retries: Vec<MonoTime>, what: &str) {
     retries.sort_unstable();
     let (first, last) = (retries[0], retries[retries.len() - 1]);
     let span = last.saturating_since(first);
+    assert!(span >= ms(500), "{what}: all within {span:?}");
     let count = u128::try_from(retries.len()).expect("a number");
     let most = (0..retries.len())
         .map(|from| {

@@ -8,7 +8,7 @@ use buzz_proto::wire::Reason;
 use quickcheck::QuickCheck;
 
 use crate::support::{
-    Call, Outcome, Reply, SECOND, Storm, at, limited, ms, status, takes, unhinted, with_header,
+    Call, Reply, SECOND, Storm, at, limited, ms, status, takes, unhinted, with_header,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
@@ -45,7 +45,7 @@ fn refusals_of_the_quota_never_count_against_a_job() {
             let end = storm.now.after(100 * SECOND);
             others += 1;
             storm.submit(others, None);
-            storm.run_until(end, &mut |call: &Call| reply(call, &answer));
+            storm.run_until(end, &mut |call: &Call| Some(reply(call, &answer)));
         }
         assert_eq!(storm.verdict(1), None, "{answer:?}");
         assert!(storm.posts_of(1) > 20 && storm.verdicts.len() > 20);
@@ -143,12 +143,12 @@ fn a_relay_that_asks_for_five_minutes_each_time_is_asked_as_seldom() {
 }
 
 /// Job 1 is answered so, all others are stored at once.
-fn reply(call: &Call, answer: &HttpAnswer) -> Outcome {
+fn reply(call: &Call, answer: &HttpAnswer) -> (Duration, Reply) {
     let answer = match call.job {
         1 if !call.is_query => answer.clone(),
         _ => takes(call),
     };
-    Some((ms(50), Reply::Answer(answer)))
+    (ms(50), Reply::Answer(answer))
 }
 
 /// Plays that with a new job now and then, until job 1 has its verdict. Counts its failures before

@@ -301,11 +301,15 @@ impl Desk {
 }
 
 fn is_throttle(note: &Note) -> bool {
-    match note {
-        Note::Throttled { .. } => true,
-        Note::Repeated { last, .. } => is_throttle(last),
-        _ => false,
+    matches!(last(note), Note::Throttled { .. })
+}
+
+/// The note itself, or the last of those that it sums up.
+pub(crate) fn last(note: &Note) -> &Note {
+    if let Note::Repeated { last, .. } = note {
+        return last;
     }
+    note
 }
 
 /// `["OK", …]` for the event with this number.

@@ -6,7 +6,7 @@ use buzz_proto::note::{Note, Quota};
 use buzz_proto::retry_hint::HintSource;
 use buzz_proto::time::MonoTime;
 
-use crate::desk::{Desk, ok};
+use crate::desk::{Desk, last, ok};
 use crate::support::{SECOND, limited, status, with_header};
 
 const TEN_MINUTES: Duration = Duration::from_secs(600);
@@ -142,13 +142,6 @@ fn verdicts_are_told_one_by_one_while_refusals_are_summed_up() {
     assert_eq!(desk.unpublished(), (1..=20).collect::<Vec<_>>());
 }
 
-fn last(note: &Note) -> &Note {
-    match note {
-        Note::Repeated { last, .. } => last,
-        other => other,
-    }
-}
-
 fn attempt(note: &Note) -> u32 {
     let Note::Throttled { attempt, .. } = last(note) else {
         panic!("{note:?}");
@@ -158,10 +151,13 @@ fn attempt(note: &Note) -> u32 {
 
 /// How many refusals the notes tell of.
 fn sum(told: &[(MonoTime, Note)]) -> u64 {
-    told.iter()
-        .map(|(_, note)| match note {
-            Note::Repeated { count, .. } => *count,
-            _ => 1,
-        })
-        .sum()
+    let mut sum = 0;
+    for (_, note) in told {
+        sum += if let Note::Repeated { count, .. } = note {
+            *count
+        } else {
+            1
+        };
+    }
+    sum
 }

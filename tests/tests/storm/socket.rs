@@ -12,9 +12,12 @@ use crate::support::{SECOND, is_for, ms};
 
 const MINUTES: Duration = Duration::from_secs(600);
 
+/// What a relay says to the EVENT with a number.
+type Refusal = fn(u64) -> Option<Bytes>;
+
 /// How relays refuse an EVENT, with the wait that follows: one that names no event, one with a hint
 /// and two without.
-const REFUSALS: [(fn(u64) -> Option<Bytes>, u64); 4] = [
+const REFUSALS: [(Refusal, u64); 4] = [
     (
         |_| Some(toy::notice("rate-limited: quota exceeded; retry in 9s")),
         9,

@@ -104,6 +104,46 @@ fn a_shut_gate_arms_the_wake_and_an_absurd_hint_is_capped() {
     assert!(wake <= ms(360_000));
 }
 
+#[test]
+fn gates_that_shut_together_open_evenly_over_the_whole_extra() {
+    for (hint, low, high) in [
+        (None, 5_500, 6_500),
+        (Some(2), 2_500, 3_500),
+        (Some(60), 60_500, 72_000),
+    ] {
+        let mut tenths = [0_u32; 10];
+        for seed in 0..1_000 {
+            let mut gate = Gate::new(Seed(seed));
+            gate.refuse(hint.map(Duration::from_secs), gate.generation(), ms(0));
+            let until = gate.until().unwrap();
+            assert!(ms(low) <= until && until <= ms(high), "{until}");
+            let place = until.saturating_since(ms(low)).as_millis() * 10;
+            let tenth = place / u128::from(high - low);
+            tenths[usize::try_from(tenth.min(9)).unwrap()] += 1;
+        }
+        // A hundred each, and five standard deviations.
+        assert!(
+            tenths.iter().all(|count| (50..=150).contains(count)),
+            "{tenths:?}"
+        );
+    }
+}
+
+#[test]
+fn a_gate_refused_again_and_again_draws_its_extra_anew() {
+    let mut gate = Gate::new(Seed(9));
+    let mut extras = std::collections::BTreeSet::new();
+    let mut now = ms(0);
+    for _ in 0..20 {
+        gate.refuse(Some(Duration::from_secs(60)), gate.generation(), now);
+        let until = gate.until().unwrap();
+        extras.insert(until.saturating_since(now));
+        now = until.round_up();
+        assert!(gate.is_open(&mut Now::new(now)));
+    }
+    assert_eq!(extras.len(), 20);
+}
+
 // Support
 
 /// Time passes, then a call sent so many openings ago is answered.

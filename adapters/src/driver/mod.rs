@@ -48,6 +48,8 @@ const WALL_CLOCK_PERIOD: Duration = Duration::from_secs(10);
 /// A report later in its second than this would keep the machine's time behind: an answer might be
 /// dated before its question.
 const WALL_CLOCK_REST_MAX: Duration = Duration::from_millis(50);
+/// The machine has its own limits for an answer; the driver's frees the connection so much later.
+const CALL_TIME_MORE: Duration = Duration::from_secs(5);
 /// Facts fed in a row before a tick that is due: a socket that never falls silent must not keep
 /// deadlines from being seen.
 const FACTS_BEFORE_TICK: u32 = 64;
@@ -101,6 +103,8 @@ pub(crate) struct Driver<R: Runtime> {
     url: RelayUrl,
     tls: Tls,
     http: Arc<HttpClient<R>>,
+    /// From the start of a call to the last byte of its answer.
+    call_time_max: Duration,
     signer: Arc<dyn Signer>,
     attestation: Option<Arc<Attestation>>,
     dialing: Option<(ConnId, AbortHandle)>,
@@ -125,6 +129,8 @@ impl<R: Runtime> Driver<R> {
         let machine = Machine::new(setup.config.clone(), MonoTime::ZERO)?;
         let (sender, inbox) = mpsc::unbounded();
         let facts = facts_into(sender.clone());
+        let limits = &setup.config.relay.limits;
+        let answer = setup.config.publish.answer.max(limits.answer);
         let external = matches!(setup.config.consumer, Consumer::External { .. });
         let driver = Self {
             machine,
@@ -135,6 +141,7 @@ impl<R: Runtime> Driver<R> {
             timer: Timer::new(),
             fed: 0,
             http: Arc::new(HttpClient::new(setup.url.clone(), setup.tls.clone())),
+            call_time_max: answer.saturating_add(CALL_TIME_MORE),
             url: setup.url,
             tls: setup.tls,
             signer: setup.signer,

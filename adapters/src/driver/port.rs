@@ -31,8 +31,6 @@ use crate::verify::is_genuine;
 const CLOSE_NORMAL: u16 = 1000;
 /// How long a socket that is given up may take to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(2);
-/// The machine has its own limit for an answer; this one frees the connection soon after.
-const CALL_TIME_MAX: Duration = Duration::from_secs(20);
 /// An answer to a post is a line of JSON, or a proxy's page.
 const POST_ANSWER_BYTES_MAX: usize = 64 << 10;
 /// An answer to a query may be as large as the largest frame.
@@ -239,7 +237,7 @@ impl<R: Runtime> Driver<R> {
     fn inform(&mut self, ticket: Ticket) {
         let http = Arc::clone(&self.http);
         let limits = Limits {
-            time_max: CALL_TIME_MAX,
+            time_max: self.call_time_max,
             body_bytes_max: INFORMATION_BYTES_MAX,
         };
         let call = async move { http.get("", INFORMATION, limits).await };
@@ -286,6 +284,10 @@ impl<R: Runtime> Driver<R> {
     ) -> impl Future<Output = Result<HttpAnswer, CallError>> + Send + use<R> {
         let (http, signer) = (Arc::clone(&self.http), Arc::clone(&self.signer));
         let (url, attestation) = (self.url.http(endpoint), self.attestation.clone());
+        let limits = Limits {
+            time_max: self.call_time_max,
+            body_bytes_max,
+        };
         async move {
             let now = Clock::wall();
             let authorization = sign::http_auth(&*signer, &url, "POST", Some(&body), now).await;
@@ -293,10 +295,6 @@ impl<R: Runtime> Driver<R> {
             let owner = attestation.map(|attestation| attestation.header());
             let mut headers = vec![("authorization", authorization.as_str())];
             headers.extend(owner.as_deref().map(|owner| ("x-auth-tag", owner)));
-            let limits = Limits {
-                time_max: CALL_TIME_MAX,
-                body_bytes_max,
-            };
             http.post(endpoint, &headers, body, limits)
                 .await
                 .map_err(CallError::Http)

@@ -286,8 +286,13 @@ fn driver(keeper: Option<Box<dyn Keeper>>) -> Driver<Tokio> {
 }
 
 fn driver_of(url: &str, keeper: Option<Box<dyn Keeper>>) -> Driver<Tokio> {
+    let (deliver, _nobody) = deliveries();
+    Driver::new(setup(url, keeper), deliver).unwrap().0
+}
+
+fn setup(url: &str, keeper: Option<Box<dyn Keeper>>) -> Setup {
     let signer = LocalSigner::new(SecretKey::generate().unwrap());
-    let setup = Setup {
+    Setup {
         config: Config {
             seed: 1,
             me: signer.public_key(),
@@ -303,9 +308,7 @@ fn driver_of(url: &str, keeper: Option<Box<dyn Keeper>>) -> Driver<Tokio> {
         keeper,
         record: None,
         report: Box::new(|_| {}),
-    };
-    let (deliver, _nobody) = deliveries();
-    Driver::new(setup, deliver).unwrap().0
+    }
 }
 
 fn listen_to(driver: &mut Driver<Tokio>) -> Arc<Mutex<Vec<Report>>> {

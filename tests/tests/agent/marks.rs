@@ -1,6 +1,7 @@
 //! Marks that an agent shows on messages.
 
 use buzz_dev_relay::client::tag;
+use buzz_dev_relay::rules::event::Event;
 use buzz_proto::publish::{self, Mark};
 
 use crate::support::{Scene, external};
@@ -31,11 +32,20 @@ async fn a_mark_is_a_reaction_to_its_message_which_another_replaces_and_none_tak
     let wish = agent.handle.react(event.id(), event.author(), None);
     wish.expect("the agent runs");
 
-    scene.until_said(REACTION, |said| said.is_empty()).await;
     let deletions = scene.until_said(DELETION, |said| said.len() == shown.len());
     for deletion in deletions.await {
         let deleted = |id: &String| deletion.tags.contains(&tag("e", id));
         assert!(shown.iter().any(deleted), "{deletion:?}");
     }
+    // Steps are taken in order, so the mark of a later message shows that none is left before it.
+    let later = scene.mention("and here", Vec::new()).await;
+    let event = agent.next_event().await;
+    let wish = agent
+        .handle
+        .react(event.id(), event.author(), Some(Mark::Seen));
+    wish.expect("the agent runs");
+    let is_later = |it: &Event| it.tags.contains(&tag("e", &later.id));
+    let reactions = scene.until_said(REACTION, |said| said.iter().any(is_later));
+    assert_eq!(reactions.await.len(), 1);
     agent.end().await;
 }

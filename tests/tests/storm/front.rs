@@ -241,7 +241,9 @@ async fn carry_out(shared: &Shared, number: usize, mut plan: Plan) -> io::Result
             Plan::After(pause, then) => {
                 match pause {
                     Pause::Span(span) => tokio::time::sleep(span).await,
-                    Pause::All(calls) => drop(calls.wait().await),
+                    Pause::All(calls) => {
+                        let _which = calls.wait().await;
+                    }
                     Pause::Until(mut is_so) => {
                         // The test has ended when nobody can say so.
                         let _gone = is_so.wait_for(|is_so| *is_so).await;

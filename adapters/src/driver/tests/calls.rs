@@ -83,6 +83,22 @@ async fn an_answer_to_a_post_of_more_than_64_kib_is_not_read() {
     );
 }
 
+#[test]
+fn a_call_is_not_cut_off_before_the_machine_gives_it_up() {
+    let long = Duration::from_secs(3600);
+    for (publish, relay) in [
+        (long, Duration::from_secs(1)),
+        (Duration::from_secs(1), long),
+    ] {
+        let mut setup = setup("ws://127.0.0.1:9", None);
+        setup.config.publish.answer = publish;
+        setup.config.relay.limits.answer = relay;
+        let (deliver, _nobody) = deliveries();
+        let driver = Driver::<Tokio>::new(setup, deliver).unwrap().0;
+        assert!(driver.call_time_max > long);
+    }
+}
+
 #[tokio::test]
 async fn a_call_that_is_not_awaited_any_more_closes_its_connection_and_tells_nothing() {
     let (listener, mut driver) = relay().await;

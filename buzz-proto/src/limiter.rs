@@ -13,8 +13,9 @@ const KINDS_MAX: usize = 64;
 const PERIOD_FIRST: Duration = Duration::from_secs(30);
 const PERIOD_TOP: Duration = Duration::from_secs(300);
 
-/// Per kind `K`: the first occurrence passes, the later ones are counted, and each period ends in
-/// one summary. A period without an occurrence ends it; the next occurrence is a first one again.
+/// Per kind `K`: the first occurrence passes, the later ones are counted, and each period in which
+/// there was one ends in one summary. After five minutes without an occurrence the next one is a
+/// first one again: what recurs each minute, the usual window of a quota, is told as one thing.
 ///
 /// At most 64 kinds are told apart. Those past that share one count, under the key of the first
 /// of them. Every occurrence is either passed or in exactly one summary.
@@ -34,16 +35,14 @@ impl<K: Ord + Clone> Limiter<K> {
         }
     }
 
-    /// An occurrence of `key`: whether it is to be said at once. If not it is counted, and the
-    /// wake is armed for its summary.
-    pub fn admit(&mut self, key: K, now: &mut Now) -> bool {
+    /// An occurrence of `key`: whether it is to be said at once. If not it is counted, and
+    /// [`due`](Self::due) arms the wake for its summary.
+    pub fn admit(&mut self, key: K, now: &Now) -> bool {
         if let Some(row) = self.rows.get_mut(&key) {
             return row.admit(now);
         }
         if self.rows.len() >= KINDS_MAX {
-            // Asked of a present of its own: forgetting is no reason to wake up.
-            let mut present = Now::new(now.time());
-            self.rows.retain(|_, row| !row.is_over(&mut present));
+            self.rows.retain(|_, row| !row.is_over(now));
         }
         if self.rows.len() < KINDS_MAX {
             self.rows.insert(key, Row::new(now.time()));
@@ -80,6 +79,8 @@ struct Row {
     count: u64,
     period: Ladder,
     ends: MonoTime,
+    /// When it occurred last, or was spoken of.
+    last: MonoTime,
 }
 
 impl Row {
@@ -89,22 +90,27 @@ impl Row {
             count: 0,
             ends: now.after(period.climb()),
             period,
+            last: now,
         }
     }
 
-    fn admit(&mut self, now: &mut Now) -> bool {
-        let first = self.is_over(now);
-        if first {
+    fn admit(&mut self, now: &Now) -> bool {
+        if self.is_over(now) {
             *self = Self::new(now.time());
-        } else {
-            self.count = self.count.saturating_add(1);
+            return true;
         }
-        first
+        if self.count == 0 && is_past(self.ends, now) {
+            // What comes back ever again, a little further apart than a period, is one thing.
+            self.ends = now.time().after(self.period.climb());
+        }
+        self.count = self.count.saturating_add(1);
+        self.last = now.time();
+        false
     }
 
-    /// Whether a whole period went by in which nothing occurred.
-    fn is_over(&self, now: &mut Now) -> bool {
-        self.count == 0 && now.reached(self.ends, Why::Summary)
+    /// Whether it is so long ago that the next occurrence is a first one.
+    fn is_over(&self, now: &Now) -> bool {
+        self.count == 0 && is_past(self.last.after(PERIOD_TOP), now)
     }
 
     fn due(&mut self, now: &mut Now) -> Option<u64> {
@@ -112,6 +118,12 @@ impl Row {
             return None;
         }
         self.ends = now.time().after(self.period.climb());
+        self.last = now.time();
         Some(core::mem::take(&mut self.count))
     }
+}
+
+/// Asked of a present of its own: that nothing occurs is no reason to wake up.
+fn is_past(at: MonoTime, now: &Now) -> bool {
+    Now::new(now.time()).reached(at, Why::Summary)
 }

@@ -171,7 +171,7 @@ fn every_occurrence_is_passed_or_in_exactly_one_summary() {
             for offset in 0..repeat % 40 {
                 admitted += 1;
                 let key = key.wrapping_add(offset);
-                passed += u64::from(limiter.admit(key, &mut Now::new(time)));
+                passed += u64::from(limiter.admit(key, &Now::new(time)));
             }
             summed += drain(&mut limiter, time)
                 .iter()
@@ -206,7 +206,7 @@ fn two_lines_of_one_kind_lie_a_period_apart() {
                 .into_iter()
                 .map(|(kind, _)| kind)
                 .collect();
-            if limiter.admit(key, &mut Now::new(time)) {
+            if limiter.admit(key, &Now::new(time)) {
                 lines.push(key);
             }
             lines.into_iter().all(|kind| {
@@ -224,7 +224,7 @@ fn ten_minutes_of_one_refusal_are_a_few_lines_at_known_times() {
     let mut lines = Vec::new();
     for tick in 0..6000 {
         let time = ms(tick * 100);
-        if limiter.admit("throttled", &mut Now::new(time)) {
+        if limiter.admit("throttled", &Now::new(time)) {
             lines.push((time.to_string(), 1));
         }
         let due = drain(&mut limiter, time);
@@ -241,25 +241,49 @@ fn ten_minutes_of_one_refusal_are_a_few_lines_at_known_times() {
 }
 
 #[test]
+fn what_recurs_a_little_further_apart_than_a_period_is_a_few_lines_too() {
+    let mut limiter = Limiter::new();
+    let mut lines = Vec::new();
+    for second in 0..=1200 {
+        let time = ms(second * 1000);
+        let occurs = second % 66 == 0;
+        if occurs && limiter.admit("throttled", &Now::new(time)) {
+            lines.push((time.to_string(), 1));
+        }
+        let due = drain(&mut limiter, time);
+        lines.extend(due.into_iter().map(|(_, count)| (time.to_string(), count)));
+    }
+    let expected = [
+        ("0.000s", 1),
+        ("126.000s", 1),
+        ("246.000s", 2),
+        ("486.000s", 4),
+        ("786.000s", 4),
+        ("1086.000s", 5),
+    ];
+    assert_eq!(lines, expected.map(|(time, n)| (time.to_owned(), n)));
+}
+
+#[test]
 fn a_quiet_kind_is_forgotten_without_a_wake() {
     let mut limiter = Limiter::new();
-    assert!(limiter.admit('a', &mut Now::new(ms(0))));
+    assert!(limiter.admit('a', &Now::new(ms(0))));
     assert_eq!(wake_of(&mut limiter, ms(0)), None);
-    assert!(limiter.admit('a', &mut Now::new(ms(30_000))));
-    assert!(!limiter.admit('a', &mut Now::new(ms(30_001))));
+    assert!(limiter.admit('a', &Now::new(ms(300_000))));
+    assert!(!limiter.admit('a', &Now::new(ms(300_001))));
     assert_eq!(
-        wake_of(&mut limiter, ms(30_001)),
-        Some((ms(60_000), Why::Summary))
+        wake_of(&mut limiter, ms(300_001)),
+        Some((ms(330_000), Why::Summary))
     );
 }
 
 #[test]
 fn kinds_past_the_limit_share_one_line() {
     let mut limiter = Limiter::new();
-    let passed = (0..1000).filter(|key| limiter.admit(*key, &mut Now::new(ms(0))));
+    let passed = (0..1000).filter(|key| limiter.admit(*key, &Now::new(ms(0))));
     assert_eq!(passed.count(), 65);
     assert_eq!(drain(&mut limiter, ms(30_000)), [(64, 935)]);
-    assert!(limiter.admit(2000, &mut Now::new(ms(30_000))));
+    assert!(limiter.admit(2000, &Now::new(ms(330_000))));
 }
 
 // Support

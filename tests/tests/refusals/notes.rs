@@ -104,12 +104,22 @@ fn a_refusal_after_a_long_calm_is_told_at_once_again() {
         desk.submit_post(job);
         let refused = desk.now();
         desk.on_post = || status(200, r#"{"accepted":true,"message":""}"#);
-        desk.run_for(120 * SECOND);
+        desk.run_for(301 * SECOND);
         let told = desk.throttles();
         assert_eq!(told.len() as u64, job);
         let (at, note) = &told[told.len() - 1];
         assert_eq!((*at, attempt(note)), (refused, 1));
     }
+}
+
+#[test]
+fn a_refusal_of_each_minute_is_told_in_a_handful_of_notes_too() {
+    let mut desk = Desk::live();
+    desk.on_post = || limited(60);
+    desk.submit_post(1);
+    desk.run_for(TEN_MINUTES);
+    let told = desk.throttles();
+    assert!(told.len() <= 6, "{told:?}");
 }
 
 #[test]

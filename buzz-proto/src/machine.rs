@@ -249,7 +249,7 @@ impl Machine {
     }
 
     /// Outcomes and progress pass; of anything else the first of its kind, later ones as a summary.
-    fn note(&mut self, note: Note, now: &mut Now, out: &mut Vec<Action>) {
+    fn note(&mut self, note: Note, now: &Now, out: &mut Vec<Action>) {
         let kind = note.kind();
         if note.is_outcome() || note.is_progress() || self.limiter.admit(kind, now) {
             out.push(Action::Note(note));

@@ -10,7 +10,7 @@ use crate::time::Now;
 use crate::{publish, relay, schedule};
 
 impl Machine {
-    pub(super) fn lift_relay(&mut self, now: &mut Now, out: &mut Vec<Action>) {
+    pub(super) fn lift_relay(&mut self, now: &Now, out: &mut Vec<Action>) {
         let mut actions = core::mem::take(&mut self.buffers.relay);
         for action in actions.drain(..) {
             self.route_relay(action, now, out);
@@ -18,7 +18,7 @@ impl Machine {
         self.buffers.relay = actions;
     }
 
-    fn route_relay(&mut self, action: relay::Action, now: &mut Now, out: &mut Vec<Action>) {
+    fn route_relay(&mut self, action: relay::Action, now: &Now, out: &mut Vec<Action>) {
         use relay::Action as From;
         match action {
             From::Note(note) => self.note(note, now, out),
@@ -64,7 +64,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn lift_schedule(&mut self, now: &mut Now, out: &mut Vec<Action>) {
+    pub(super) fn lift_schedule(&mut self, now: &Now, out: &mut Vec<Action>) {
         let mut actions = core::mem::take(&mut self.buffers.schedule);
         for action in actions.drain(..) {
             self.route_schedule(action, now, out);
@@ -72,7 +72,7 @@ impl Machine {
         self.buffers.schedule = actions;
     }
 
-    fn route_schedule(&mut self, action: schedule::Action, now: &mut Now, out: &mut Vec<Action>) {
+    fn route_schedule(&mut self, action: schedule::Action, now: &Now, out: &mut Vec<Action>) {
         use schedule::Action as From;
         match action {
             From::Note(note) => self.note(note, now, out),
@@ -103,7 +103,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn lift_publish(&mut self, now: &mut Now, out: &mut Vec<Action>) {
+    pub(super) fn lift_publish(&mut self, now: &Now, out: &mut Vec<Action>) {
         let mut actions = core::mem::take(&mut self.buffers.publish);
         for action in actions.drain(..) {
             self.route_publish(action, now, out);
@@ -111,7 +111,7 @@ impl Machine {
         self.buffers.publish = actions;
     }
 
-    fn route_publish(&mut self, action: publish::Action, now: &mut Now, out: &mut Vec<Action>) {
+    fn route_publish(&mut self, action: publish::Action, now: &Now, out: &mut Vec<Action>) {
         use publish::Action as From;
         match action {
             From::Note(note) => self.note(note, now, out),

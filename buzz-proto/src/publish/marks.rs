@@ -8,6 +8,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::job::{Content, Signature};
 use super::{Config, Mark, Verdict};
@@ -21,6 +22,7 @@ const DELETION: u32 = 5;
 const REACTION: u32 = 7;
 /// The steps have the uppermost 2⁵⁶ numbers of jobs: far above those that are counted up to.
 const FIRST_JOB: JobId = JobId(0xFF << 56);
+const SECOND: Duration = Duration::from_secs(1);
 /// Steps for one wish that end without an answer. Each lasts as long as a job that is only good to
 /// see may, so what fails more often will not be missed.
 const TRIES_MAX: u8 = 3;
@@ -39,6 +41,9 @@ pub(super) struct Marks {
     /// Rows with a step to take, the one whose wish changed longest ago first.
     turns: BTreeSet<(u64, EventId)>,
     places: u64,
+    /// The earliest date of a reaction: after every one that was removed. Of the same second it
+    /// would be the same event, which the relay has deleted.
+    since: UnixTime,
     step: Option<UnderWay>,
     next_job: JobId,
     /// Whether nothing is added any more.
@@ -63,6 +68,7 @@ struct Row {
 struct Shown {
     mark: Mark,
     reaction: EventId,
+    dated: UnixTime,
     doubt: Option<Doubt>,
 }
 
@@ -115,6 +121,7 @@ impl Marks {
             rows: BTreeMap::new(),
             turns: BTreeSet::new(),
             places: 0,
+            since: UnixTime::default(),
             step: None,
             next_job: FIRST_JOB,
             is_closing: false,
@@ -229,6 +236,9 @@ impl Marks {
         self.unindex(message);
         let mut is_given_up = false;
         if let Some(row) = self.rows.get_mut(&message) {
+            if let (Step::Remove, Some(shown)) = (step, &row.shown) {
+                self.since = self.since.max(shown.dated.after(SECOND));
+            }
             let is_open = matches!(ending.verdict, Verdict::Unknown | Verdict::Expired);
             is_given_up = match step {
                 Step::Add(mark) => row.end_add(mark, ending),
@@ -336,7 +346,7 @@ impl Marks {
         };
         Draft {
             kind: REACTION,
-            created_at: UnixTime::default(),
+            created_at: self.since,
             tags: vec![tag("e", message.to_string()), tag("p", author.to_string())],
             content: content.clone(),
         }
@@ -354,6 +364,7 @@ impl Row {
         let shown = |signed: Signature, doubt: Option<Doubt>| Shown {
             mark,
             reaction: signed.0.id(),
+            dated: signed.0.created_at(),
             doubt,
         };
         match verdict {

@@ -37,6 +37,13 @@ async fn a_mark_is_a_reaction_to_its_message_which_another_replaces_and_none_tak
         let deleted = |id: &String| deletion.tags.contains(&tag("e", id));
         assert!(shown.iter().any(deleted), "{deletion:?}");
     }
+    // One that comes back at once is a reaction of its own.
+    for mark in [Some(Mark::Seen), None] {
+        let wish = agent.handle.react(event.id(), event.author(), mark);
+        wish.expect("the agent runs");
+        let is_there = |said: &[Event]| said.len() == usize::from(mark.is_some());
+        scene.until_said(REACTION, is_there).await;
+    }
     // Steps are taken in order, so the mark of a later message shows that none is left before it.
     let later = scene.mention("and here", Vec::new()).await;
     let event = agent.next_event().await;

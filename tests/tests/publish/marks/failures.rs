@@ -6,7 +6,8 @@ use buzz_proto::note::Shown;
 use buzz_proto::publish::{Config, Input, Mark};
 
 use super::{
-    add, doubtful, end_in_doubt, post_mark, react, removal, show_mark, showing, sign_of, signed,
+    add, after_removal, doubtful, end_in_doubt, post_mark, react, removal, show_mark, showing,
+    sign_of, signed,
 };
 use crate::support::{
     ACCEPTED, Script, accepted, answered, found, look_up_of, not_shown, post, refused, sleep,
@@ -130,7 +131,7 @@ fn a_removal_without_an_answer_is_tried_three_times_behind_the_others() {
     let gate = end_in_doubt(&mut script, 3, &[]);
     assert_eq!(
         without_wake(script.at_time(gate, Input::Tick)),
-        [sign_of(4, add(2, "👀"))]
+        [sign_of(4, after_removal(add(2, "👀")))]
     );
     assert_eq!(
         without_wake(script.now(signed(4, 92))),
@@ -172,7 +173,7 @@ fn what_could_not_be_removed_makes_room_for_a_wish() {
     assert_eq!(script.publisher.view().marks, 1);
     assert_eq!(
         without_wake(script.at_time(gate, Input::Tick)),
-        [sign_of(6, add(2, "👀"))]
+        [sign_of(6, after_removal(add(2, "👀")))]
     );
 }
 
@@ -205,7 +206,7 @@ fn a_removal_in_doubt_is_finished_before_the_mark_is_shown_again() {
     );
     assert_eq!(
         without_wake(script.now(answered(4, 200, ACCEPTED))),
-        [sign_of(5, add(1, "👀"))]
+        [sign_of(5, after_removal(add(1, "👀")))]
     );
 }
 

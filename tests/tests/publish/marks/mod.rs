@@ -51,6 +51,12 @@ fn id(number: u64) -> EventId {
     format!("{number:064x}").parse().expect("an id")
 }
 
+/// An added mark is dated after the one that was removed.
+fn after_removal(mut add: Draft) -> Draft {
+    add.created_at = UnixTime(1);
+    add
+}
+
 fn add(message: u64, content: &str) -> Draft {
     let tags = [
         ["e".to_owned(), format!("{message:064x}")],

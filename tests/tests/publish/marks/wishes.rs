@@ -2,9 +2,9 @@
 
 use buzz_proto::note::StaleWhat;
 use buzz_proto::publish::{Config, Input, Mark};
-use buzz_proto::time::MonoTime;
+use buzz_proto::time::{MonoTime, UnixTime};
 
-use super::{add, post_mark, react, removal, showing, sign_of, signed};
+use super::{add, after_removal, post_mark, react, removal, showing, sign_of, signed};
 use crate::support::{ACCEPTED, Script, abort, answered, sleep, stale, wake, without_wake};
 
 #[test]
@@ -57,6 +57,20 @@ fn the_reactions_are_settings_of_at_most_64_characters() {
 }
 
 #[test]
+fn a_mark_that_comes_back_within_the_second_is_another_event() {
+    let mut script = showing(1, Mark::Seen, 91);
+    let shown = script.publisher.view().marks;
+    let _ = script.now(Input::WallClock(UnixTime(0)));
+    let _ = script.now(react(1, None));
+    let _ = script.now(signed(2, 51));
+    let _ = script.now(answered(3, 200, ACCEPTED));
+    assert_eq!((shown, script.publisher.view().marks), (1, 0));
+
+    let again = without_wake(script.now(react(1, Some(Mark::Seen))));
+    assert_eq!(again, [sign_of(4, after_removal(add(1, "👀")))]);
+}
+
+#[test]
 fn a_change_deletes_what_is_stored_and_then_adds() {
     let mut script = showing(1, Mark::Seen, 91);
     assert_eq!(
@@ -69,7 +83,7 @@ fn a_change_deletes_what_is_stored_and_then_adds() {
     );
     assert_eq!(
         without_wake(script.now(answered(3, 200, ACCEPTED))),
-        [sign_of(4, add(1, "⏳"))]
+        [sign_of(4, after_removal(add(1, "⏳")))]
     );
     assert_eq!(
         without_wake(script.now(signed(4, 92))),

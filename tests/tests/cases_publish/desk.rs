@@ -30,7 +30,7 @@ pub(crate) struct Desk {
     instants: u32,
     serial: u64,
     seen: Vec<(MonoTime, Seen)>,
-    waits: Vec<Duration>,
+    dials: Vec<MonoTime>,
     /// The socket that is open.
     conn: Option<ConnId>,
     is_known: bool,
@@ -38,10 +38,14 @@ pub(crate) struct Desk {
     refuses_auth: Option<&'static str>,
     /// The EVENTs without an answer on this socket.
     out: BTreeSet<EventId>,
+    /// What is answered to each post from now on, if not by hand.
+    web: Option<(u16, &'static str)>,
     /// The posts without an answer.
     posts: Vec<(Ticket, EventId)>,
     /// The events of jobs.
     owners: BTreeMap<EventId, u64>,
+    /// When the events of drafts were signed.
+    made: BTreeMap<EventId, MonoTime>,
     deadlines: BTreeMap<u64, MonoTime>,
     /// What the relay has.
     stored: BTreeSet<EventId>,
@@ -87,7 +91,8 @@ impl Desk {
             instants: 0,
             serial: 0,
             seen: Vec::new(),
-            waits: Vec::new(),
+            dials: Vec::new(),
+            web: None,
             conn: None,
             is_known: false,
             takes_dials: false,
@@ -95,6 +100,7 @@ impl Desk {
             out: BTreeSet::new(),
             posts: Vec::new(),
             owners: BTreeMap::new(),
+            made: BTreeMap::new(),
             deadlines: BTreeMap::new(),
             stored: BTreeSet::new(),
             standing: BTreeMap::new(),
@@ -227,9 +233,20 @@ impl Desk {
         those.map(|(at, _)| self.millis(*at)).collect()
     }
 
-    /// The waits before a dial.
-    pub(crate) fn waits(&self) -> &[Duration] {
-        &self.waits
+    /// How old the signature of an event was when it went out, in milliseconds.
+    pub(crate) fn age_ms(&self, sent: MonoTime, id: EventId) -> u128 {
+        let made = self.made.get(&id).copied().unwrap_or_default();
+        sent.saturating_since(made).as_millis()
+    }
+
+    /// When it dialed, in milliseconds from the beginning.
+    pub(crate) fn dials(&self) -> Vec<u64> {
+        self.dials.iter().map(|at| self.millis(*at)).collect()
+    }
+
+    /// Milliseconds from the beginning until now.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.millis(self.machine.now())
     }
 
     pub(crate) fn is_live(&self) -> bool {
@@ -255,7 +272,8 @@ impl Desk {
         self.instants
     }
 
-    fn sent(&self, job: u64) -> impl Iterator<Item = (MonoTime, EventId)> {
+    /// When each event of a job went out, and its id.
+    pub(crate) fn sent(&self, job: u64) -> impl Iterator<Item = (MonoTime, EventId)> {
         let those = self.seen.iter().filter_map(|(at, seen)| {
             if let Seen::Event { id, .. } | Seen::Post { id, .. } = seen {
                 return Some((*at, *id));
@@ -308,6 +326,7 @@ impl Desk {
                 self.say(toy::notice(text));
             }
             Fact::Challenge => self.say(toy::challenge("again")),
+            Fact::Web(status, body) => self.web = Some((status, body)),
             Fact::Answer(job, status, body) => self.answer_post(job, status, body),
             Fact::Unreachable(job) => {
                 if let Some((ticket, _)) = self.take_post(job) {

@@ -33,21 +33,20 @@ fn block_buzz_4967_what_waits_for_a_connection_is_dated_when_it_is_sent() {
 fn block_buzz_4967_a_signature_that_grew_old_behind_a_gate_is_made_anew() {
     const WAIT: &str = r#"{"error":"rate-limited: quota exceeded; retry in 290s"}"#;
     twice(Desk::live, |desk| {
-        desk.at(0, [Fact::Submit(1, Way::PostDraft, 3600)]);
-        for ms in [100, 400_000, 800_000] {
-            desk.at(ms, [Fact::Answer(1, 429, WAIT)]);
-        }
+        let facts = [Fact::Web(429, WAIT), Fact::Submit(1, Way::PostDraft, 3600)];
+        desk.at(0, facts);
+        desk.at(700_000, [Fact::Web(200, ACCEPTED)]);
         desk.until(1_300_000);
         let dates = desk.signed();
         desk.must(dates.len() == 2, "signed at first, and once it was old");
         desk.must(dates[1] >= desk.wall(600_000), "with a new date");
         desk.must(desk.ids(1).len() == 2, "as another event");
-        desk.at(1_300_000, [Fact::Answer(1, 200, ACCEPTED)]);
-        desk.until(1_400_000);
         desk.never(
             desk.verdict(1) != Some(&Verdict::Stored),
             "it is not stored",
         );
+        let is_old = |(sent, id)| desk.age_ms(sent, id) > 600_000;
+        desk.never(desk.sent(1).any(is_old), "an old signature");
         desk.never(desk.ids(1).len() > 3, "signed for ever");
     });
 }

@@ -1,5 +1,7 @@
 //! What a story tells of, and how it is told twice.
 
+use std::time::Duration;
+
 use buzz_proto::ids::EventId;
 use buzz_proto::publish::Verdict;
 use buzz_proto::time::{MonoTime, UnixTime};
@@ -47,6 +49,8 @@ pub(crate) enum Fact {
     Notice(&'static str),
     /// The relay wants to know who we are.
     Challenge,
+    /// From now on each post of the story is answered so.
+    Web(u16, &'static str),
     /// The open post of a job is answered.
     Answer(u64, u16, &'static str),
     /// The open post of a job breaks: there was no connection.
@@ -94,13 +98,18 @@ pub(crate) fn rejected(words: &str) -> Verdict {
     Verdict::Rejected { reason }
 }
 
-/// Whether the spans between these times only ever become longer.
+/// Whether the spans between these times become longer, less what is drawn by lot, and double at
+/// least.
 pub(crate) fn gaps_grow(times: &[MonoTime]) -> bool {
+    const LOT: Duration = Duration::from_secs(1);
     let gaps: Vec<_> = times
         .windows(2)
         .map(|pair| pair[1].saturating_since(pair[0]))
         .collect();
-    gaps.windows(2).all(|pair| pair[0] < pair[1])
+    let (Some(first), Some(last)) = (gaps.first(), gaps.last()) else {
+        return false;
+    };
+    gaps.windows(2).all(|pair| pair[0] < pair[1] + LOT) && *last >= 2 * *first
 }
 
 /// The words of an HTTP body of the relay.

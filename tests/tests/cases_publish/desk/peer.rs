@@ -6,7 +6,6 @@ use std::time::Duration;
 use buzz_proto::action::Action;
 use buzz_proto::ids::{EventId, JobId, Ticket};
 use buzz_proto::input::Input;
-use buzz_proto::note::{LinkNote, Note};
 use buzz_proto::publish::{self, Body, Class, Route, Verdict};
 use buzz_proto::relay::{self, BrokeCause, ConnectCause, HttpAnswer};
 use buzz_proto::time::MonoTime;
@@ -116,13 +115,18 @@ impl Desk {
             self.take_post(job)
         };
         if let Some((ticket, id)) = open {
-            let reason = Reason::new(&words(body));
-            if let (429, Some(hint)) = (status, reason.hint) {
-                let until = self.machine.now().after(hint.wait);
-                self.http_shut = self.http_shut.max(until);
-            }
+            self.heed_post(status, body);
             let answer = self.answer(id, status, body);
             self.feed(Input::Publish(publish::Input::Answered { ticket, answer }));
+        }
+    }
+
+    /// The relay asks over HTTP to be left alone.
+    fn heed_post(&mut self, status: u16, body: &str) {
+        let hint = Reason::new(&words(body)).hint;
+        if let (429, Some(hint)) = (status, hint) {
+            let until = self.machine.now().after(hint.wait);
+            self.http_shut = self.http_shut.max(until);
         }
     }
 
@@ -171,16 +175,13 @@ impl Desk {
                 orders.extend(self.machine.orders());
             }
         }
-        for note in self.machine.notes() {
-            if let Note::Link(LinkNote::Waiting { wait }) = note {
-                self.waits.push(wait);
-            }
-        }
+        self.machine.notes();
     }
 
     fn of_relay(&mut self, order: relay::Action) -> Vec<Input> {
         let mut facts = Vec::new();
         if let relay::Action::Connect { conn, .. } = order {
+            self.dials.push(self.machine.now());
             if self.takes_dials {
                 self.conn = Some(conn);
                 facts.push(relay::Input::Connected { conn, date: None });
@@ -311,6 +312,11 @@ impl Desk {
             let answer = self.answer(id, 200, ACCEPTED);
             return Some(publish::Input::Answered { ticket, answer });
         }
+        if let Some((status, body)) = self.web {
+            self.heed_post(status, body);
+            let answer = self.answer(id, status, body);
+            return Some(publish::Input::Answered { ticket, answer });
+        }
         self.posts.push((ticket, id));
         None
     }
@@ -321,6 +327,7 @@ impl Desk {
         if let Some(job) = draft.content.strip_prefix(DRAFT) {
             let job = job.parse().expect("a draft names its job");
             self.owners.insert(toy::id(n), job);
+            self.made.insert(toy::id(n), self.machine.now());
             self.see(Seen::Sign(draft.created_at));
         }
         let event = Toy::new(n).author(ME).dated(draft.created_at);

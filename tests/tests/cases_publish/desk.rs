@@ -260,7 +260,7 @@ impl Desk {
     }
 
     /// Ends the story: every job whose time is over has its verdict. Gives the number of instants.
-    pub(crate) fn finish(&mut self) -> u32 {
+    pub(crate) fn finish(&self) -> u32 {
         let now = self.machine.now();
         for (job, deadline) in &self.deadlines {
             let is_over = deadline.after(SLACK) < now;

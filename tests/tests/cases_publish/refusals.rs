@@ -33,7 +33,10 @@ fn block_buzz_6961_a_refusal_on_an_ok_is_of_its_event_and_its_prefix_decides() {
         let known = desk.known().last().copied().unwrap_or_default();
         let sends = desk.sends_ms(4);
         desk.must(known >= 1500, "the relay knows it again");
-        desk.must(sends.len() == 2 && sends[1] >= known, "the fourth goes once after that");
+        desk.must(
+            sends.len() == 2 && sends[1] >= known,
+            "the fourth goes once after that",
+        );
         let sends = desk.sends_ms(1);
         desk.must(
             sends.len() == 2 && sends[1] >= 6000,

@@ -23,6 +23,7 @@ impl Part {
         moved |= self.end_grace(now);
         moved |= self.end_rests(now);
         out.append(&mut self.decided);
+        self.line_up(quotas);
         while self.take_turn(now, quotas, out) {
             moved = true;
         }

@@ -64,7 +64,8 @@ impl MessageStamp {
         if !quotas.messages.is_ready(now) {
             return None;
         }
-        let operations = quotas.operations.start(lane, count, now)?;
+        quotas.operations.wait(lane, count);
+        let operations = quotas.operations.start(lane, now)?;
         let messages = quotas.messages.start(now)?;
         Some(Self {
             operations,

@@ -9,8 +9,8 @@
 /// the first lanes cannot keep the others out.
 const FAIR_EVERY: u32 = 4;
 
-/// Lanes in the order of their right of way, known by their place. The last one is for what is only
-/// good to see: it goes when nobody else waits.
+/// Lanes in the order of their right of way, known by their number. The last one is for what is only
+/// good to see: it goes when none of the others could.
 #[derive(Clone, Debug)]
 pub(crate) struct Lanes<const N: usize> {
     rows: [Row; N],

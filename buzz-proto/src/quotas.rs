@@ -85,9 +85,7 @@ impl Quotas {
             http: Http::new(Pace::new(seed.derive(3), http), calls_max),
         }
     }
-}
 
-impl Quotas {
     /// Ends a round of decisions: chooses who takes the next token of each quota in the next
     /// round. True when somebody was chosen. What bars the tokens arms the wake.
     pub(crate) fn choose(&mut self, now: &mut Now) -> bool {

@@ -142,6 +142,11 @@ impl Outbound {
         self.rows.len()
     }
 
+    /// Whether a receipt is wanted that was not given out.
+    pub(super) fn owes(&self) -> bool {
+        self.rows.iter().any(|row| !row.is_withdrawn)
+    }
+
     /// How many await their OK, and how many wait to be sent.
     pub(super) fn counts(&self) -> (u32, u32) {
         let count = |is: fn(&Phase) -> bool| {

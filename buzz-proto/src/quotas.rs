@@ -85,9 +85,7 @@ impl Quotas {
             http: Http::new(Pace::new(seed.derive(3), http), calls_max),
         }
     }
-}
 
-impl Quotas {
     /// Ends a round of decisions: chooses who takes the next token of each quota in the next
     /// round. True when somebody was chosen. What bars the tokens arms the wake.
     pub(crate) fn choose(&mut self, now: &mut Now) -> bool {
@@ -105,19 +103,19 @@ pub(crate) struct Operations {
 }
 
 impl Operations {
-    /// Takes a token if it is the turn of this lane, on which `count` wait; gives the stamp to
-    /// keep with what is sent.
-    pub(crate) fn start(
-        &mut self,
-        lane: OperationLane,
-        count: u32,
-        now: &mut Now,
-    ) -> Option<Generation> {
-        if !self.lanes.ask(lane as usize, count, now.time()) {
+    /// So many wait on this lane, whether or not one of them could go.
+    pub(crate) fn wait(&mut self, lane: OperationLane, count: u32) {
+        self.lanes.wait(lane as usize, count);
+    }
+
+    /// Takes a token if it is the turn of this lane, on which something [waits](Self::wait); gives
+    /// the stamp to keep with what is sent.
+    pub(crate) fn start(&mut self, lane: OperationLane, now: &mut Now) -> Option<Generation> {
+        if !self.lanes.ask(lane as usize) {
             return None;
         }
         let stamp = self.pace.start(now)?;
-        self.lanes.take(now.time());
+        self.lanes.take();
         Some(stamp)
     }
 
@@ -247,20 +245,25 @@ impl Http {
         is_chosen
     }
 
-    /// Starts a call if it is the turn of this lane, on which `count` wait; gives the stamp to keep
-    /// with it. It ends by exactly one of [`succeed`](Self::succeed), [`fail`](Self::fail) and
-    /// [`abandon`](Self::abandon).
-    pub(crate) fn start(
-        &mut self,
-        lane: CallLane,
-        count: u32,
-        now: &mut Now,
-    ) -> Option<Generation> {
-        let is_turn = self.lanes.ask(lane as usize, count, now.time());
+    /// So many wait on this lane for a call, whether or not one of them could go.
+    pub(crate) fn wait(&mut self, lane: CallLane, count: u32) {
+        self.lanes.wait(lane as usize, count);
+    }
+
+    /// Whether the next call is this lane's because it has waited longest.
+    pub(crate) fn is_owed(&self, lane: CallLane) -> bool {
+        self.lanes.is_owed(lane as usize)
+    }
+
+    /// Starts a call if it is the turn of this lane, on which something [waits](Self::wait); gives
+    /// the stamp to keep with it. It ends by exactly one of [`succeed`](Self::succeed),
+    /// [`fail`](Self::fail) and [`abandon`](Self::abandon).
+    pub(crate) fn start(&mut self, lane: CallLane, now: &mut Now) -> Option<Generation> {
+        let is_turn = self.lanes.ask(lane as usize);
         if !is_turn || !self.has_room(0, now) || !self.pace.bucket.take(now, Why::Bucket) {
             return None;
         }
-        self.lanes.take(now.time());
+        self.lanes.take();
         self.present = self.present.saturating_add(1);
         Some(self.seen)
     }
@@ -367,9 +370,13 @@ mod tests {
 
     /// Starts a call if there is room, for the only lane that waits.
     fn start(http: &mut Http, now: u64) -> Option<Generation> {
-        assert_eq!(http.start(CallLane::Reply, 1, &mut ms(now)), None);
+        let mut ask = |http: &mut Http| {
+            http.wait(CallLane::Reply, 1);
+            http.start(CallLane::Reply, &mut ms(now))
+        };
+        assert_eq!(ask(http), None);
         http.choose(&mut ms(now));
-        http.start(CallLane::Reply, 1, &mut ms(now))
+        ask(http)
     }
 
     #[test]

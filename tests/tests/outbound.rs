@@ -68,6 +68,25 @@ fn an_event_that_is_withdrawn_has_no_receipt_whether_it_has_left_or_not() {
 }
 
 #[test]
+fn the_end_waits_for_receipts_but_not_for_one_that_is_not_wanted() {
+    let mut relay = script(given(&[]));
+    relay.live();
+    for n in 1..=2 {
+        send(&mut relay, n);
+        relay.sent();
+    }
+    relay.written();
+    let ticket = Ticket(1);
+    relay.command(Command::Withdraw { ticket }).expect([]);
+    let grace = 30 * SECOND;
+    relay.command(Command::Shutdown { grace }).expect([]);
+    relay.frame(toy::ok(toy::id(2), true, ""));
+    let orders = relay.orders();
+    assert_eq!(orders.first(), Some(&answered(2, true, "")));
+    assert_eq!(orders.last(), Some(&Action::Ended), "{orders:?}");
+}
+
+#[test]
 fn without_a_live_link_nothing_is_sent_and_that_is_said_at_once() {
     let mut relay = script(given(&[]));
     relay.tick().orders();

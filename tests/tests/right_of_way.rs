@@ -71,6 +71,28 @@ fn a_stream_of_new_channels_does_not_keep_one_that_was_refused_out() {
 }
 
 #[test]
+fn one_that_was_refused_keeps_its_place_while_too_many_requests_are_unanswered() {
+    let channels: Vec<u8> = (1..=60).collect();
+    let mut relay = script(unaudited(given(&channels)));
+    relay.live();
+    assert_eq!(relay.requested().len(), 8);
+    relay.frame(toy::closed(&channel_sub(1, 1), "error: database error"));
+    relay.run_for(2 * SECOND);
+    let mut sent = VecDeque::from(frames(&mut relay));
+    let mut others = 0;
+    while let Some(text) = sent.pop_front() {
+        if text.contains(&channel(1).to_string()) {
+            break;
+        }
+        others += 1;
+        relay.frame(toy::eose(text.split('"').nth(3).expect("a name")));
+        relay.run_for(SECOND);
+        sent.extend(frames(&mut relay));
+    }
+    assert!(others <= 8, "{others} went first");
+}
+
+#[test]
 fn a_stream_of_what_is_said_does_not_keep_channels_out() {
     let mut relay = at_an_empty_bucket(20);
     for n in 100..130 {

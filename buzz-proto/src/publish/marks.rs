@@ -23,8 +23,8 @@ const REACTION: u32 = 7;
 /// The steps have the uppermost 2⁵⁶ numbers of jobs: far above those that are counted up to.
 const FIRST_JOB: JobId = JobId(0xFF << 56);
 const SECOND: Duration = Duration::from_secs(1);
-/// Steps for one wish that end without an answer. Each lasts as long as a job that is only good to
-/// see may, so what fails more often will not be missed.
+/// Steps for one wish that end without an answer, or without a signature. Each lasts as long as a
+/// job that is only good to see may, so what fails more often will not be missed.
 const TRIES_MAX: u8 = 3;
 
 /// Whether a job is a step of ours. No caller may use these numbers.
@@ -56,7 +56,7 @@ struct Row {
     author: PubKey,
     wanted: Option<Mark>,
     shown: Option<Shown>,
-    /// Steps for the present wish that ended without an answer.
+    /// Steps for the present wish that ended without an answer, or without a signature.
     tries: u8,
     /// Whether nothing is tried until the wish changes.
     is_given_up: bool,
@@ -240,13 +240,17 @@ impl Marks {
                 self.since = self.since.max(shown.dated.after(SECOND));
             }
             let is_open = matches!(ending.verdict, Verdict::Unknown | Verdict::Expired);
+            // A relay that takes no more now will take it later: what it bears is not left there.
+            let is_put_off = ending.verdict == Verdict::Expired && ending.signed.is_some();
             is_given_up = match step {
                 Step::Add(mark) => row.end_add(mark, ending),
                 Step::Remove => row.end_remove(ending),
             };
             if is_open {
                 row.place = place;
-                row.tries = row.tries.saturating_add(u8::from(is_current));
+                row.tries = row
+                    .tries
+                    .saturating_add(u8::from(is_current && !is_put_off));
                 is_given_up |= row.tries >= TRIES_MAX;
             }
             is_given_up &= is_current;

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::job::{Phase, Row};
+use super::marks::is_mark_job;
 use super::part::{Life, Part};
 use super::{Action, Verdict};
 use crate::quotas::Quotas;
@@ -23,6 +24,7 @@ impl Part {
         moved |= self.end_grace(now);
         moved |= self.end_rests(now);
         out.append(&mut self.decided);
+        self.line_up(quotas);
         while self.take_turn(now, quotas, out) {
             moved = true;
         }
@@ -59,8 +61,12 @@ impl Part {
         while let Some(job) = self.outbox.expired(now) {
             let verdict = self.outbox.row_mut(job).map(|row| {
                 let is_out = row.phase().is_out();
-                let late = row.history.verdict_when_late();
-                if is_out { Verdict::Unknown } else { late }
+                match row.history.verdict_when_late() {
+                    _ if is_out => Verdict::Unknown,
+                    // What was said last is not the last word on a mark: it is tried again.
+                    Verdict::Rejected { .. } if is_mark_job(job) => Verdict::Expired,
+                    late => late,
+                }
             });
             moved |= self.settle(job, verdict.unwrap_or(Verdict::Expired));
         }

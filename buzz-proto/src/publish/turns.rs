@@ -17,6 +17,29 @@ use crate::time::{Now, Why};
 use crate::wire::{Event, Filter, query};
 
 impl Part {
+    /// Says on which lanes jobs wait for a call; all are counted on the first of these. Those that
+    /// find no place now keep their place in the queue.
+    pub(super) fn line_up(&self, quotas: &mut Quotas) {
+        let (posts, has_route) = (Pick::Only(Route::Post), !self.has_no_route);
+        let mut count = self.waiting();
+        for (lane, is_waiting) in [
+            (
+                CallLane::Reply,
+                has_route
+                    && (self.has_next(posts, Rank::Durable) || self.reserved(Rank::Durable) > 0),
+            ),
+            (CallLane::LookUp, self.outbox.unsure().is_some()),
+            (
+                CallLane::Cosmetic,
+                has_route && self.has_next(posts, Rank::Cosmetic),
+            ),
+        ] {
+            if is_waiting {
+                quotas.http.wait(lane, core::mem::take(&mut count));
+            }
+        }
+    }
+
     /// Lets one job take its turn. Whether one did.
     pub(super) fn take_turn(
         &mut self,
@@ -90,14 +113,20 @@ impl Part {
         let Some(job) = self.outbox.unsure() else {
             return false;
         };
-        if !quotas.http.has_room(self.reserved(Rank::Cosmetic), now) {
+        let lane = CallLane::LookUp;
+        // No draft at the signer is waited for by what has waited longest.
+        let reserved = if quotas.http.is_owed(lane) {
+            0
+        } else {
+            self.reserved(Rank::Cosmetic)
+        };
+        if !quotas.http.has_room(reserved, now) {
             return false;
         }
         let Some(event) = self.event(job) else {
             return false;
         };
-        let Some(ticket) = self.start_call(job, Asks::WhetherStored, CallLane::LookUp, now, quotas)
-        else {
+        let Some(ticket) = self.start_call(job, Asks::WhetherStored, lane, now, quotas) else {
             return false;
         };
         self.outbox.enter(job, Phase::LookingUp { ticket });
@@ -122,11 +151,7 @@ impl Part {
         quotas: &mut Quotas,
     ) -> Option<Ticket> {
         let event = self.outbox.get(job)?.signature()?.0.id();
-        let count = match lane {
-            CallLane::Reply => self.waiting(),
-            CallLane::LookUp | CallLane::Roster | CallLane::History | CallLane::Cosmetic => 1,
-        };
-        let at = quotas.http.start(lane, count, now)?;
+        let at = quotas.http.start(lane, now)?;
         let (ticket, until) = (self.tickets.take(), now.time().after(self.config.answer));
         let kept = Sent { at, event, asks };
         self.posts.begin(ticket, Call { job, until, kept });

@@ -89,10 +89,11 @@ impl Relay {
         let Some((sub, count)) = self.subs.next(sort, now) else {
             return;
         };
+        quotas.operations.wait(sort.lane(), count);
         if self.subs.unanswered() >= self.config.limits.unanswered_max as usize {
             return;
         }
-        let Some(stamp) = quotas.operations.start(sort.lane(), count, now) else {
+        let Some(stamp) = quotas.operations.start(sort.lane(), now) else {
             return;
         };
         let write = self.writes.next.take();

@@ -77,12 +77,12 @@ impl Relay {
             .persist(&settled, drift, &mut self.tickets, now, out)
     }
 
-    /// Ends once nothing is outbound and all is kept, or the grace is over.
+    /// Ends once no receipt is owed and all is kept, or the grace is over.
     pub(super) fn finish(&mut self, now: &mut Now, out: &mut Vec<Action>) -> bool {
         let End::Draining(until) = self.end else {
             return false;
         };
-        let is_sent = self.outbound.len() == 0 || self.link.live().is_none();
+        let is_sent = !self.outbound.owes() || self.link.live().is_none();
         let idle = is_sent && self.ledger.is_quiet();
         if !idle && !now.reached(until, Why::Shutdown) {
             return false;

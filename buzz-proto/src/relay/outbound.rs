@@ -64,7 +64,8 @@ impl MessageStamp {
         if !quotas.messages.is_ready(now) {
             return None;
         }
-        let operations = quotas.operations.start(lane, count, now)?;
+        quotas.operations.wait(lane, count);
+        let operations = quotas.operations.start(lane, now)?;
         let messages = quotas.messages.start(now)?;
         Some(Self {
             operations,
@@ -139,6 +140,11 @@ impl Outbound {
 
     pub(super) fn len(&self) -> usize {
         self.rows.len()
+    }
+
+    /// Whether a receipt is wanted that was not given out.
+    pub(super) fn owes(&self) -> bool {
+        self.rows.iter().any(|row| !row.is_withdrawn)
     }
 
     /// How many await their OK, and how many wait to be sent.

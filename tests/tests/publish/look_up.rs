@@ -1,5 +1,6 @@
 //! Events that may be stored, and the question whether they are.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use buzz_proto::ids::Ticket;
@@ -266,6 +267,35 @@ fn questions_go_behind_replies_and_take_a_place_among_the_calls() {
     let _ = script.at_time(gate, submit(3));
     assert_eq!(script.publisher.view().in_flight, 2);
     assert_eq!(without_wake(script.at_time(gate, submit(4))), []);
+}
+
+#[test]
+fn a_stream_of_replies_does_not_keep_a_question_out() {
+    for submit_reply in [submit, submit_draft] {
+        let (mut script, gate) = in_doubt(submit(1));
+        for job in 2..=60 {
+            let _ = script.now(submit_reply(job));
+        }
+        let mut actions = VecDeque::from(script.at_time(gate, Input::Tick));
+        let mut replies = 0;
+        loop {
+            let more = match actions.pop_front() {
+                Some(Action::Query { .. }) => break,
+                Some(Action::Post { ticket, .. }) => {
+                    replies += 1;
+                    script.now(answered(ticket.0, 200, ACCEPTED))
+                }
+                Some(Action::Sign { ticket, .. }) => script.now(signed(ticket.0, 100 + ticket.0)),
+                Some(_) => continue,
+                None => {
+                    let next = script.publisher.next_deadline().expect("more to come");
+                    script.at_time(next.0, Input::Tick)
+                }
+            };
+            actions.extend(more);
+        }
+        assert!(replies <= 4, "{replies} replies went first");
+    }
 }
 
 #[test]

@@ -41,7 +41,8 @@ impl Call {
         tickets: &mut Ticket,
         now: &mut Now,
     ) -> Option<Self> {
-        let sent = quotas.http.start(lane, 1, now)?;
+        quotas.http.wait(lane, 1);
+        let sent = quotas.http.start(lane, now)?;
         Some(Self {
             ticket: tickets.take(),
             since: now.time(),

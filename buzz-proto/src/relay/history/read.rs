@@ -41,7 +41,9 @@ impl Relay {
                 return Some(Via::Http(call));
             }
         };
-        let stamp = quotas.operations.start(OperationLane::CatchUp, 1, now)?;
+        let lane = OperationLane::CatchUp;
+        quotas.operations.wait(lane, 1);
+        let stamp = quotas.operations.start(lane, now)?;
         let (write, n) = (self.writes.next.take(), self.subs.names.take());
         let text = wire::req(&SubName::Page { n }, filter);
         self.write(conn, write, text, now.time(), out);

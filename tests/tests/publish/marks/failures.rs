@@ -10,8 +10,8 @@ use super::{
     sign_of, signed,
 };
 use crate::support::{
-    ACCEPTED, Script, accepted, answered, found, look_up_of, not_shown, post, refused, sleep,
-    stored, submit, without_wake,
+    ACCEPTED, Script, accepted, answered, found, limited, look_up_of, not_shown, post, refused,
+    sleep, stored, submit, without_wake,
 };
 
 #[test]
@@ -149,6 +149,33 @@ fn a_removal_without_an_answer_is_tried_three_times_behind_the_others() {
     );
     let gate = end_in_doubt(&mut script, 7, &[not_shown(Shown::Reaction)]);
     assert_eq!(script.at_time(gate, Input::Tick), []);
+}
+
+#[test]
+fn a_removal_that_is_refused_for_now_comes_again_however_often() {
+    let gone = r#"{"error":"relay: no community is configured for this host"}"#;
+    for (status, text) in [(429, limited(90)), (404, gone.to_owned())] {
+        let mut script = Script::with(Config {
+            latest_ttl: Duration::from_secs(3),
+            ..Config::default()
+        });
+        let _ = script.at(0, react(1, Some(Mark::Seen)));
+        let _ = script.now(signed(0, 91));
+        let _ = script.now(answered(1, 200, ACCEPTED));
+        let mut actions = without_wake(script.now(react(1, None)));
+        for ticket in [2, 4, 6, 8, 10] {
+            assert_eq!(actions, [sign_of(ticket, removal(91))], "{status}");
+            let _ = script.now(signed(ticket, 50 + ticket));
+            let said = script.now(answered(ticket + 1, status, &text));
+            let gate = script.opening(&said[0]);
+            let late = script.last.after(Duration::from_secs(3));
+            assert_eq!(without_wake(script.at_time(late, Input::Tick)), []);
+            actions = without_wake(script.at_time(gate, Input::Tick));
+        }
+        let _ = script.now(signed(12, 70));
+        let _ = script.now(answered(13, 200, ACCEPTED));
+        assert_eq!(script.publisher.view().marks, 0);
+    }
 }
 
 #[test]

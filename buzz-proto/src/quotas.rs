@@ -370,7 +370,7 @@ mod tests {
 
     /// Starts a call if there is room, for the only lane that waits.
     fn start(http: &mut Http, now: u64) -> Option<Generation> {
-        let mut ask = |http: &mut Http| {
+        let ask = |http: &mut Http| {
             http.wait(CallLane::Reply, 1);
             http.start(CallLane::Reply, &mut ms(now))
         };

@@ -61,11 +61,15 @@ impl Part {
         while let Some(job) = self.outbox.expired(now) {
             let verdict = self.outbox.row_mut(job).map(|row| {
                 let is_out = row.phase().is_out();
-                match row.history.verdict_when_late() {
-                    _ if is_out => Verdict::Unknown,
-                    // What was said last is not the last word on a mark: it is tried again.
-                    Verdict::Rejected { .. } if is_mark_job(job) => Verdict::Expired,
-                    late => late,
+                let late = row.history.verdict_when_late();
+                // What was said last is not the last word on a mark: it is tried again.
+                let is_put_off = is_mark_job(job) && matches!(late, Verdict::Rejected { .. });
+                if is_out {
+                    Verdict::Unknown
+                } else if is_put_off {
+                    Verdict::Expired
+                } else {
+                    late
                 }
             });
             moved |= self.settle(job, verdict.unwrap_or(Verdict::Expired));

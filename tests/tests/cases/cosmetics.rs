@@ -39,6 +39,7 @@ fn workers() -> Consumer {
 /// The burst, told apart from other jobs.
 const SHOWN: std::ops::Range<u64> = 1000..1073;
 const P: u64 = 1;
+const Q: u64 = 2;
 
 /// A machine without a connection, with much to show when there is one.
 fn burdened() -> Whole {
@@ -92,6 +93,23 @@ fn block_buzz_2217_what_is_only_good_to_see_delays_neither_requests_nor_messages
             };
             assert!([A, B, C, ELSEWHERE].into_iter().all(present));
         })
+        .play();
+}
+
+#[test]
+fn block_buzz_2217_a_message_goes_before_what_was_only_good_to_see_earlier() {
+    Case::new(burdened)
+        .at(0, |whole| whole.dial = Dial::Succeeds)
+        .at(20_000, |whole| whole.send(Q))
+        .must(23_000, |whole| {
+            expect_stored(whole, [P, Q]);
+        })
+        .must(60_000, |whole| {
+            let q = leaving_of(whole, Q)[0].at;
+            let later = events(whole).into_iter().filter(|it| it.at > q);
+            assert!(later.filter(is_shown).count() > 10);
+        })
+        .finally(|whole| expect_stored(whole, [P, Q]))
         .play();
 }
 

@@ -3,18 +3,18 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use buzz_proto::publish::Verdict;
+use buzz_proto::publish::{Command, Mark, Verdict};
 use buzz_proto::relay::ConnectCause;
 use buzz_proto::time::MonoTime;
 use buzz_sim::bench::Dial;
 use buzz_sim::toy;
 
 use crate::outcomes::{
-    expect_stored, gaps, ids_stay, is_stored, leaving_of, posts, rejection, verdicts,
+    Leaving, expect_stored, gaps, ids_stay, is_stored, leaving_of, posts, rejection, verdicts,
 };
 use crate::player::Case;
 use crate::transcript::waits;
-use crate::whole::{SLOTS, Said, Whole, Word, live, live_with, settings};
+use crate::whole::{OWNER, SLOTS, Said, Whole, Word, live, live_with, settings};
 
 const A: u8 = 1;
 const SECOND: Duration = Duration::from_secs(1);
@@ -177,6 +177,40 @@ fn block_buzz_6170_what_may_pass_is_tried_again() {
             .finally(|whole| expect_stored(whole, [1]))
             .play();
     }
+}
+
+const REACTION: u32 = 7;
+
+/// The posts of reactions.
+fn reactions(whole: &Whole) -> Vec<Leaving> {
+    let mut all = posts(whole);
+    all.retain(|it| it.event.kind() == REACTION);
+    all
+}
+
+#[test]
+fn block_buzz_6170_a_reaction_that_fails_is_tried_again() {
+    Case::new(|| live(&[A]))
+        .at(0, |whole| {
+            whole.http = Some(Said::error(503, "later"));
+            whole.publish(Command::React {
+                message: toy::id(77),
+                author: toy::key(OWNER),
+                mark: Some(Mark::Seen),
+            });
+        })
+        .must(1000, |whole| assert_eq!(reactions(whole).len(), 1))
+        .at(1000, heal)
+        .must(60_000, |whole| {
+            assert!((2..=3).contains(&reactions(whole).len()))
+        })
+        .never(|whole| {
+            let all = reactions(whole);
+            let apart = |gap: Duration| gap >= SECOND * 11 / 2;
+            assert!(gaps(&all).into_iter().all(apart), "{all:?}");
+        })
+        .finally(|whole| assert!(!reactions(whole).is_empty()))
+        .play();
 }
 
 #[test]

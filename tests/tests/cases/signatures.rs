@@ -8,7 +8,9 @@ use buzz_proto::time::MonoTime;
 use buzz_sim::bench::Dial;
 use buzz_sim::toy;
 
-use crate::outcomes::{age, expect_stored, ids_stay, is_stored, leaving, leaving_of, rejection};
+use crate::outcomes::{
+    Leaving, age, expect_stored, ids_stay, is_stored, leaving, leaving_of, rejection, verdicts,
+};
 use crate::player::Case;
 use crate::transcript::{Transcript, frames};
 use crate::whole::{Said, Whole, Word, live};
@@ -248,6 +250,35 @@ fn nostrdevkit_nostr_509_what_authentication_is_wanted_for_goes_once_after_it() 
         .never(nothing_leaves_before_authentication)
         .never(ids_stay)
         .finally(|whole| expect_stored(whole, [1]))
+        .play();
+}
+
+#[test]
+fn divinevideo_divine_mobile_6583_a_job_that_authentication_was_wanted_for_ends_with_that_reason() {
+    Case::new(|| live(&[A]))
+        .at(0, |whole| {
+            whole.socket = Word::Nothing;
+            whole.send_within(1, 120);
+        })
+        .at(1000, |whole| {
+            whole.auth = Word::No("auth-required: verification failed");
+            whole.ok(1, false, "auth-required: not authenticated");
+        })
+        .at(2000, |whole| whole.say(toy::challenge("again")))
+        .must(119_999, |whole| assert!(verdicts(whole, 1).is_empty()))
+        .must(120_000, |whole| {
+            let reason = rejection(whole, 1).unwrap_or_default();
+            assert!(reason.starts_with("auth-required: "), "{reason}");
+        })
+        .never(|whole| {
+            let refusal =
+                |it: &Leaving| toy::ok(it.event.id(), false, "auth-required: not authenticated");
+            let refusals: Vec<_> = leaving_of(whole, 1).iter().map(refusal).collect();
+            let is_refused = whole.relay_calls().iter().any(|(_, input, _)| {
+                matches!(input, relay::Input::Frame { text, .. } if refusals.contains(text))
+            });
+            assert!(!is_refused || rejection(whole, 1).is_some());
+        })
         .play();
 }
 

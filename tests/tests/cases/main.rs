@@ -4,10 +4,19 @@
 //! reported, and again with other traffic, one more loss of the connection, and the facts of one
 //! instant in other orders. What must happen is asserted of the first, what never may of all.
 
+mod cosmetics;
 mod dedup;
+mod http_limits;
+mod jobs;
 mod ladder;
 mod outages;
+mod outcomes;
 mod player;
+mod polite;
+mod publish;
 mod reconnect;
 mod recovery;
+mod signatures;
+mod socket_limits;
 mod transcript;
+mod whole;

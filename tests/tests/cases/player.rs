@@ -1,10 +1,11 @@
 //! Plays a sequence of facts as it was reported, and in other orders.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use buzz_proto::config::Consumer;
 use buzz_proto::relay::Config;
-use buzz_proto::time::UnixTime;
+use buzz_proto::time::{MonoTime, UnixTime};
 use buzz_sim::bench::{Bench, Dial};
 use buzz_sim::relay::given;
 use buzz_sim::toy::{self, START};
@@ -15,25 +16,43 @@ use crate::transcript;
 pub(crate) const ELSEWHERE: u8 = 250;
 /// How often a sequence is played in other orders.
 const ORDERS: u64 = 6;
-/// Events of no case are numbered from this on.
-const TRAFFIC: u64 = 500_000;
+/// Events and jobs of no case are numbered from this on.
+pub(crate) const TRAFFIC: u64 = 500_000;
 /// What the channels were subscribed for before a case that begins on a live connection.
 const BEFORE: Duration = Duration::from_secs(100);
 
-type Fact = Box<dyn Fn(&mut Bench)>;
-type Check = Box<dyn Fn(&Bench)>;
+type Fact<S> = Box<dyn Fn(&mut S)>;
+type Check<S> = Box<dyn Fn(&S)>;
 
-/// A sequence, and what is demanded of it. Times are milliseconds from its beginning.
-pub(crate) struct Case {
-    begin: Box<dyn Fn() -> Bench>,
-    facts: Vec<(u64, Fact)>,
-    musts: Vec<(u64, Check)>,
-    nevers: Vec<Check>,
-    endings: Vec<Check>,
+/// What a sequence is played on: the machine or a part of it, and those around it.
+pub(crate) trait Stage: Sized {
+    /// The present.
+    fn instant(&self) -> MonoTime;
+    /// Time passes, in which those around do what they do.
+    fn pass(&mut self, span: Duration);
+    /// The socket ends.
+    fn lose_connection(&mut self);
+    /// Something happens that concerns no case.
+    fn bring_traffic(&mut self, number: u64);
+    /// After the last fact: time passes until nothing is left to do.
+    fn come_to_rest(&mut self);
+    /// What holds at any time.
+    fn check_present(&self);
+    /// What holds of every transcript.
+    fn check_transcript(&self);
 }
 
-impl Case {
-    pub(crate) fn new(begin: impl Fn() -> Bench + 'static) -> Self {
+/// A sequence, and what is demanded of it. Times are milliseconds from its beginning.
+pub(crate) struct Case<S: Stage> {
+    begin: Box<dyn Fn() -> S>,
+    facts: Vec<(u64, Fact<S>)>,
+    musts: Vec<(u64, Check<S>)>,
+    nevers: Vec<Check<S>>,
+    endings: Vec<Check<S>>,
+}
+
+impl<S: Stage> Case<S> {
+    pub(crate) fn new(begin: impl Fn() -> S + 'static) -> Self {
         Self {
             begin: Box::new(begin),
             facts: Vec::new(),
@@ -44,11 +63,81 @@ impl Case {
     }
 
     /// A fact.
-    pub(crate) fn at(mut self, ms: u64, fact: impl Fn(&mut Bench) + 'static) -> Self {
+    pub(crate) fn at(mut self, ms: u64, fact: impl Fn(&mut S) + 'static) -> Self {
         self.facts.push((ms, Box::new(fact)));
         self
     }
 
+    /// What holds after the facts of an instant, when the sequence is played as reported.
+    pub(crate) fn must(mut self, ms: u64, check: impl Fn(&S) + 'static) -> Self {
+        self.musts.push((ms, Box::new(check)));
+        self
+    }
+
+    /// What holds of every transcript.
+    pub(crate) fn never(mut self, check: impl Fn(&S) + 'static) -> Self {
+        self.nevers.push(Box::new(check));
+        self
+    }
+
+    /// What holds in every order when nothing is left to do.
+    pub(crate) fn finally(mut self, check: impl Fn(&S) + 'static) -> Self {
+        self.endings.push(Box::new(check));
+        self
+    }
+
+    pub(crate) fn play(self) {
+        self.play_one(None);
+        for seed in 0..ORDERS {
+            self.play_one(Some(Dice::new(seed)));
+        }
+    }
+
+    fn play_one(&self, mut dice: Option<Dice>) {
+        let mut stage = (self.begin)();
+        let zero = stage.instant();
+        let instants = self.instants();
+        let outage = dice.as_mut().map(|dice| dice.roll(instants.len()));
+        for (number, ms) in instants.iter().enumerate() {
+            let at = zero.after(Duration::from_millis(*ms));
+            let span = at.saturating_since(stage.instant());
+            stage.pass(span);
+            stage.check_present();
+            if outage == Some(number) {
+                stage.lose_connection();
+            }
+            let mut facts = of_instant(&self.facts, *ms);
+            if let Some(dice) = &mut dice {
+                dice.shuffle(&mut facts);
+                stage.bring_traffic(number as u64);
+            }
+            for fact in facts {
+                fact(&mut stage);
+            }
+            stage.check_present();
+            if dice.is_none() {
+                for check in of_instant(&self.musts, *ms) {
+                    check(&stage);
+                }
+            }
+        }
+        stage.come_to_rest();
+        stage.check_transcript();
+        for check in self.nevers.iter().chain(&self.endings) {
+            check(&stage);
+        }
+    }
+
+    fn instants(&self) -> Vec<u64> {
+        let mut instants: Vec<u64> = self.facts.iter().map(|(ms, _)| *ms).collect();
+        instants.extend(self.musts.iter().map(|(ms, _)| *ms));
+        instants.sort_unstable();
+        instants.dedup();
+        instants
+    }
+}
+
+impl Case<Bench> {
     /// Events with these numbers are published at once, dated 100 s after the start.
     pub(crate) fn feed(
         mut self,
@@ -63,76 +152,6 @@ impl Case {
         }
         self
     }
-
-    /// What holds after the facts of an instant, when the sequence is played as reported.
-    pub(crate) fn must(mut self, ms: u64, check: impl Fn(&Bench) + 'static) -> Self {
-        self.musts.push((ms, Box::new(check)));
-        self
-    }
-
-    /// What holds of every transcript.
-    pub(crate) fn never(mut self, check: impl Fn(&Bench) + 'static) -> Self {
-        self.nevers.push(Box::new(check));
-        self
-    }
-
-    /// What holds in every order two minutes after the last fact, with a consumer that takes all.
-    pub(crate) fn finally(mut self, check: impl Fn(&Bench) + 'static) -> Self {
-        self.endings.push(Box::new(check));
-        self
-    }
-
-    pub(crate) fn play(self) {
-        self.play_one(None);
-        for seed in 0..ORDERS {
-            self.play_one(Some(Dice::new(seed)));
-        }
-    }
-
-    fn play_one(&self, mut dice: Option<Dice>) {
-        let mut bench = (self.begin)();
-        let zero = bench.script.now();
-        let instants = self.instants();
-        let outage = dice.as_mut().map(|dice| dice.roll(instants.len()));
-        for (number, ms) in instants.iter().enumerate() {
-            let at = zero.after(Duration::from_millis(*ms));
-            let span = at.saturating_since(bench.script.now());
-            run_to(&mut bench, span);
-            if outage == Some(number) {
-                bench.disconnect();
-            }
-            let mut facts = of_instant(&self.facts, *ms);
-            if let Some(dice) = &mut dice {
-                dice.shuffle(&mut facts);
-                traffic(&mut bench, number as u64);
-            }
-            for fact in facts {
-                fact(&mut bench);
-            }
-            wants_a_wake(&bench);
-            if dice.is_none() {
-                for check in of_instant(&self.musts, *ms) {
-                    check(&bench);
-                }
-            }
-        }
-        for _ in 0..120 {
-            bench.take_all();
-            run_to(&mut bench, Duration::from_secs(1));
-        }
-        transcript::check(&bench);
-        for check in self.nevers.iter().chain(&self.endings) {
-            check(&bench);
-        }
-    }
-
-    fn instants(&self) -> Vec<u64> {
-        let mut instants: Vec<u64> = self.facts.iter().map(|(ms, _)| *ms).collect();
-        instants.extend(self.musts.iter().map(|(ms, _)| *ms));
-        instants.sort_unstable();
-        instants.dedup();
-        instants
-    }
 }
 
 fn of_instant<T>(steps: &[(u64, T)], ms: u64) -> Vec<&T> {
@@ -140,28 +159,54 @@ fn of_instant<T>(steps: &[(u64, T)], ms: u64) -> Vec<&T> {
     those.map(|(_, step)| step).collect()
 }
 
-fn run_to(bench: &mut Bench, span: Duration) {
-    bench.run_for(span);
-    wants_a_wake(bench);
-}
-
-/// Whoever wants something wants to be woken.
-fn wants_a_wake(bench: &Bench) {
-    if bench.script.part().next_deadline().is_none() {
-        bench.script.fail("something is wanted and nothing is due");
+impl Stage for Bench {
+    fn instant(&self) -> MonoTime {
+        self.script.now()
     }
-}
 
-/// What concerns no case: an event of another channel, which the consumer takes at once, and words
-/// of a relay that mean nothing.
-fn traffic(bench: &mut Bench, number: u64) {
-    let before = bench.delivered.len();
-    let present = bench.present();
-    bench.publish(TRAFFIC + number, ELSEWHERE, present);
-    bench.take((bench.delivered.len() - before) as u64);
-    bench.say(toy::notice("maintenance tonight"));
-    bench.say(r#"["HELLO","there"]"#);
-    bench.say(toy::eose("nobody-asked-for-this"));
+    fn pass(&mut self, span: Duration) {
+        self.run_for(span);
+    }
+
+    fn lose_connection(&mut self) {
+        self.disconnect();
+    }
+
+    /// An event of another channel, which the consumer takes at once, and words of a relay that
+    /// mean nothing.
+    fn bring_traffic(&mut self, number: u64) {
+        let before = self.delivered.len();
+        let present = self.present();
+        self.publish(TRAFFIC + number, ELSEWHERE, present);
+        self.take((self.delivered.len() - before) as u64);
+        self.say(toy::notice("maintenance tonight"));
+        self.say(r#"["HELLO","there"]"#);
+        self.say(toy::eose("nobody-asked-for-this"));
+    }
+
+    /// Two minutes, with a consumer that takes all.
+    fn come_to_rest(&mut self) {
+        for _ in 0..120 {
+            self.take_all();
+            self.pass(Duration::from_secs(1));
+            self.check_present();
+        }
+    }
+
+    /// Whoever wants something wants to be woken.
+    fn check_present(&self) {
+        if self.script.part().next_deadline().is_none() {
+            self.script.fail("something is wanted and nothing is due");
+        }
+    }
+
+    fn check_transcript(&self) {
+        transcript::check(self);
+        let unique: BTreeSet<_> = self.delivered.iter().collect();
+        if unique.len() != self.delivered.len() {
+            self.script.fail("an event was delivered twice");
+        }
+    }
 }
 
 /// Numbers of chance that are the same each time.

@@ -89,7 +89,6 @@ impl History {
     /// It is sent once more: what came of it before is of the past.
     pub(super) fn begin(&mut self) {
         self.look_ups = 0;
-        self.refusal = None;
     }
 
     /// Whether a look-up is worth trying.
@@ -199,6 +198,7 @@ impl History {
     fn failed(&mut self, failure: Failure, around: Around) -> Next {
         let is_unanswered = failure.is_doubtful;
         self.is_doubtful |= is_unanswered;
+        self.refusal = None;
         if failure.blame == Blame::Job {
             if !self.fail(around) {
                 return Next::Settle(if self.is_doubtful {

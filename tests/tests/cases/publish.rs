@@ -91,9 +91,9 @@ fn block_buzz_6961_each_event_has_its_own_verdict_and_its_reason_decides() {
         .at(14_000, |whole| whole.ok(1, true, ""))
         .must(14_000, |whole| expect_stored(whole, [1]))
         .at(14_500, Whole::disconnect)
-        .must(18_000, |whole| assert_eq!(sent(whole, 4), 4))
-        .at(18_000, |whole| whole.ok(4, true, ""))
-        .must(18_000, |whole| {
+        .must(20_000, |whole| assert_eq!(sent(whole, 4), 4))
+        .at(20_000, |whole| whole.ok(4, true, ""))
+        .must(20_000, |whole| {
             expect_stored(whole, [1, 2, 4]);
             assert_eq!([1, 2, 3, 4].map(|job| sent(whole, job)), [3, 1, 1, 4]);
         })

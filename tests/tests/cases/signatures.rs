@@ -235,7 +235,7 @@ fn nostrdevkit_nostr_509_what_authentication_is_wanted_for_goes_once_after_it() 
             whole.ok(1, false, "auth-required: not authenticated")
         })
         .at(2000, |whole| whole.say(toy::challenge("again")))
-        .must(3000, |whole| {
+        .must(2999, |whole| {
             let auths = frames(whole).into_iter().filter(|it| it.verb == "AUTH");
             assert_eq!(auths.count(), 2);
             assert_eq!(sent(whole, 1), 1);

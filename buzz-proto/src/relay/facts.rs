@@ -219,7 +219,7 @@ impl Relay {
             self.read_answered(ticket, answer, now, quotas, out);
             return;
         }
-        self.route.learn(Some(answer.status));
+        self.route.learn(Some(answer));
         let measure = self.measure(now);
         let Some(events) = self.roster.answered(answer, measure, quotas, now, out) else {
             self.roster_failed(Some(answer.status), out);
@@ -273,7 +273,7 @@ impl Relay {
             out.push(stale(StaleWhat::Call));
             return;
         };
-        self.route.learn(Some(answer.status));
+        self.route.learn(Some(answer));
         let events = call.answered(answer, measure, quotas, now, out);
         let is_good = events.is_some();
         if let Some(page) = self.page_if(|page| page.is_ticket(ticket)) {

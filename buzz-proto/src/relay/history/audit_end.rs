@@ -78,7 +78,7 @@ impl Relay {
         let Some((call, mut pages)) = self.audits.take_call() else {
             return;
         };
-        self.route.learn(Some(answer.status));
+        self.route.learn(Some(answer));
         if answer.status == 200 && answer.body.len() > BYTES_MAX {
             return self.audit_too_large(call, &pages, now, quotas, out);
         }

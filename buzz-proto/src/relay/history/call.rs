@@ -111,14 +111,50 @@ impl Route {
         self.failures < FAILURES_MAX
     }
 
-    /// Learns from the status of an answer, or from there being none.
-    pub(in crate::relay) const fn learn(&mut self, status: Option<u16>) {
-        self.failures = match status {
+    /// Learns from an answer, or from there being none.
+    pub(in crate::relay) fn learn(&mut self, answer: Option<&HttpAnswer>) {
+        let is_limited = |answer: &HttpAnswer| {
+            answer.status == 429 || wire::body_reason(&answer.body).is_rate_limit()
+        };
+        self.failures = match answer.map(|answer| answer.status) {
             Some(200) => 0,
-            // The limiter says nothing of the route.
-            Some(429) => self.failures,
+            // The limiter says nothing of the route, with whatever status.
+            _ if answer.is_some_and(is_limited) => self.failures,
             Some(403 | 404 | 405 | 426) => FAILURES_MAX,
             Some(_) | None => self.failures.saturating_add(1),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, body: &'static str) -> HttpAnswer {
+        HttpAnswer {
+            status,
+            retry_after: None,
+            date: None,
+            body: Bytes::from_static(body.as_bytes()),
+        }
+    }
+
+    #[test]
+    fn a_route_is_closed_by_three_failures_that_are_not_the_limiter_s() {
+        let mut route = Route::default();
+        let limited = r#"{"error":"rate-limited: shared admission unavailable"}"#;
+        for _ in 0..5 {
+            route.learn(Some(&answer(503, limited)));
+            route.learn(Some(&answer(429, "<html>slow down</html>")));
+        }
+        assert!(route.is_open());
+        for is_open in [true, true, false] {
+            route.learn(Some(&answer(503, "<html>gone</html>")));
+            assert_eq!(route.is_open(), is_open);
+        }
+        route.learn(Some(&answer(200, "[]")));
+        assert!(route.is_open());
+        route.learn(Some(&answer(404, "")));
+        assert!(!route.is_open());
     }
 }

@@ -156,6 +156,22 @@ pub(crate) fn posts(whole: &Whole) -> Vec<Leaving> {
     all
 }
 
+/// When the publisher called over HTTP, to post or to look up.
+pub(crate) fn calls(whole: &Whole) -> Vec<MonoTime> {
+    let is_call = |action: &Action| {
+        matches!(
+            action,
+            Action::Publish(publish::Action::Post { .. } | publish::Action::Query { .. })
+        )
+    };
+    let all = whole.script.calls().into_iter();
+    let times = all.flat_map(|(at, _, actions)| {
+        let count = actions.iter().filter(|action| is_call(action)).count();
+        std::iter::repeat_n(at, count)
+    });
+    times.collect()
+}
+
 /// The EVENTs on the socket.
 pub(crate) fn events(whole: &Whole) -> Vec<Leaving> {
     let mut all = leaving(whole);
@@ -313,15 +329,10 @@ fn accepts(input: &Input, posted: &BTreeMap<Ticket, EventId>) -> Vec<EventId> {
     if let Input::Publish(publish::Input::Answered { ticket, answer }) = input
         && answer.status == 200
     {
-        let found: Vec<serde_json::Value> =
-            serde_json::from_slice(&answer.body).unwrap_or_default();
-        let found = found.iter().map(id_of);
-        return posted
-            .get(ticket)
-            .copied()
-            .into_iter()
-            .chain(found)
-            .collect();
+        let said: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let found = said.as_array().into_iter().flatten().map(id_of);
+        let accepted = posted.get(ticket).filter(|_| said["accepted"] == true);
+        return accepted.copied().into_iter().chain(found).collect();
     }
     let Input::Relay(relay::Input::Frame { text, .. }) = input else {
         return Vec::new();

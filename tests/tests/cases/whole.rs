@@ -3,7 +3,7 @@
 mod orders;
 mod words;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use buzz_proto::config::{Config, Consumer};
@@ -65,7 +65,8 @@ pub(crate) struct Whole {
     unanswered: Vec<Event>,
     /// Posts without an answer.
     posts: Vec<(Ticket, Event)>,
-    stored: BTreeSet<EventId>,
+    /// What the relay has.
+    stored: BTreeMap<EventId, Event>,
     signatures: BTreeMap<String, u64>,
     taken: u64,
     beat_at: MonoTime,
@@ -92,7 +93,7 @@ impl Whole {
             live: BTreeMap::new(),
             unanswered: Vec::new(),
             posts: Vec::new(),
-            stored: BTreeSet::new(),
+            stored: BTreeMap::new(),
             signatures: BTreeMap::new(),
             taken: 0,
             beat_at: MonoTime::ZERO,
@@ -201,7 +202,7 @@ impl Whole {
         let is_it = |(_, event): &(Ticket, Event)| job_of(event) == Some(job);
         if let Some(place) = self.posts.iter().position(is_it) {
             let (ticket, event) = self.posts.remove(place);
-            self.told(&event, said.status == 200);
+            self.told(&event, said.is_acceptance());
             let answer = said.answer();
             self.input(Input::Publish(publish::Input::Answered { ticket, answer }));
         }
@@ -210,7 +211,7 @@ impl Whole {
     /// The relay took an event, or not.
     fn told(&mut self, event: &Event, accepted: bool) {
         if accepted {
-            self.stored.insert(event.id());
+            self.stored.insert(event.id(), event.clone());
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use buzz_proto::action::Action;
-use buzz_proto::ids::{ConnId, EventId};
+use buzz_proto::ids::ConnId;
 use buzz_proto::input::Input;
 use buzz_proto::schedule::{DownCause, TurnEnd};
 use buzz_proto::wire::{Draft, Event, Filter};
@@ -194,18 +194,19 @@ impl Whole {
             Order::Post { ticket, event, .. } => match self.said(&event) {
                 None => self.posts.push((ticket, event)),
                 Some(said) => {
-                    self.told(&event, said.status == 200);
+                    self.told(&event, said.is_acceptance());
                     let answer = said.answer();
                     self.soon(LATENCY, Input::Publish(Fact::Answered { ticket, answer }));
                 }
             },
-            Order::Query { ticket, body } if self.http.is_some() => {
-                let filters: Vec<Filter> = serde_json::from_slice(&body).expect("filters");
-                let ids = filters.iter().flat_map(|filter| &filter.ids);
-                let found: Vec<_> = ids.filter(|id| self.stored.contains(*id)).collect();
-                let found: Vec<_> = found.into_iter().map(|id| self.event_of(*id)).collect();
-                let body = format!("[{}]", found.join(","));
-                let answer = Said::new(200, &body).answer();
+            Order::Query { ticket, body } => {
+                let said = self.http.clone()?;
+                let said = if said.is_of_the_relay() {
+                    said
+                } else {
+                    self.found(&body)
+                };
+                let answer = said.answer();
                 self.soon(LATENCY, Input::Publish(Fact::Answered { ticket, answer }));
             }
             Order::Abort { ticket } => {
@@ -214,8 +215,7 @@ impl Whole {
                     !matches!(fact, Input::Publish(Fact::Answered { ticket: of, .. }) if *of == ticket)
                 });
             }
-            Order::Query { .. }
-            | Order::Send { .. }
+            Order::Send { .. }
             | Order::Settle { .. }
             | Order::Ended
             | Order::Note(_)
@@ -234,19 +234,15 @@ impl Whole {
         own.unwrap_or(&self.http).clone()
     }
 
-    /// The JSON of an event that was posted or sent.
-    fn event_of(&self, id: EventId) -> String {
-        let posted = self.script.history().find_map(|action| {
-            let Action::Publish(publish::Action::Post { event, .. }) = action else {
-                return None;
-            };
-            let text = || String::from_utf8_lossy(event.raw()).into_owned();
-            (event.id() == id).then(text)
-        });
-        posted.unwrap_or_else(|| {
-            self.script
-                .fail("a look-up of an event that was not posted")
-        })
+    /// What the relay has of the events that a query names.
+    fn found(&self, body: &[u8]) -> Said {
+        let filters: Vec<Filter> = serde_json::from_slice(body).expect("filters");
+        let ids = filters.iter().flat_map(|filter| &filter.ids);
+        let found = ids.filter_map(|id| self.stored.get(id));
+        let found: Vec<_> = found
+            .map(|event| String::from_utf8_lossy(event.raw()))
+            .collect();
+        Said::new(200, &format!("[{}]", found.join(",")))
     }
 
     /// Signs as the id of an event goes: the same text and date have the same id.

@@ -60,6 +60,16 @@ impl Said {
         self
     }
 
+    /// Whether it says that the relay has the event.
+    pub(super) fn is_acceptance(&self) -> bool {
+        self.status == 200 && self.body.contains(r#""accepted":true"#)
+    }
+
+    /// Whether any call would be answered so, whatever it asks.
+    pub(super) const fn is_of_the_relay(&self) -> bool {
+        matches!(self.status, 408 | 425 | 429 | 500..=599)
+    }
+
     pub(super) fn answer(&self) -> HttpAnswer {
         HttpAnswer {
             status: self.status,

@@ -16,6 +16,16 @@ use crate::quotas::{CallLane, Quotas};
 use crate::time::{Now, Why};
 use crate::wire::{Event, Filter, query};
 
+/// What a turn has come to.
+enum Turn {
+    /// Nobody can go.
+    Nobody,
+    /// A job is nearer to going: it was put in, looked at again, or given to the signer.
+    Prepared,
+    /// This job can go, as this event.
+    Go(JobId, Event),
+}
+
 impl Part {
     /// Says on which lanes jobs wait for a call; all are counted on the first of these. Those that
     /// find no place now keep their place in the queue.
@@ -75,17 +85,10 @@ impl Part {
         if !self.has_next(pick, rank) || !quotas.http.has_room(self.reserved(rank), now) {
             return false;
         }
-        if rank == Rank::Cosmetic && self.begin_mark(now) {
-            return true;
-        }
-        let Some(job) = self.choose(pick, rank, now) else {
-            return false;
-        };
-        if self.is_aged(job, now) || self.sign(job, now, out) {
-            return true;
-        }
-        let Some(event) = self.event(job) else {
-            return false;
+        let (job, event) = match self.prepare(pick, rank, now, out) {
+            Turn::Nobody => return false,
+            Turn::Prepared => return true,
+            Turn::Go(job, event) => (job, event),
         };
         let lane = match rank {
             Rank::Durable => CallLane::Reply,
@@ -178,17 +181,10 @@ impl Part {
         {
             return false;
         }
-        if rank == Rank::Cosmetic && self.has_no_route && self.begin_mark(now) {
-            return true;
-        }
-        let Some(job) = self.choose(pick, rank, now) else {
-            return false;
-        };
-        if self.is_aged(job, now) || self.sign(job, now, out) {
-            return true;
-        }
-        let Some(event) = self.event(job) else {
-            return false;
+        let (job, event) = match self.prepare(pick, rank, now, out) {
+            Turn::Nobody => return false,
+            Turn::Prepared => return true,
+            Turn::Go(job, event) => (job, event),
         };
         let (ticket, until) = (self.tickets.take(), now.time().after(self.config.receipt));
         let kept = ();
@@ -206,8 +202,23 @@ impl Part {
     }
 
     fn has_next(&self, pick: Pick, rank: Rank) -> bool {
-        let takes_marks = rank == Rank::Cosmetic && pick != Pick::Only(Route::Socket);
-        self.outbox.next(pick, rank, false).is_some() || (takes_marks && self.is_mark_next())
+        self.outbox.next(pick, rank, false).is_some()
+            || (takes_marks(pick, rank) && self.is_mark_next())
+    }
+
+    /// Makes the job whose turn it is ready to go.
+    fn prepare(&mut self, pick: Pick, rank: Rank, now: &mut Now, out: &mut Vec<Action>) -> Turn {
+        if takes_marks(pick, rank) && self.begin_mark(now) {
+            return Turn::Prepared;
+        }
+        let Some(job) = self.choose(pick, rank, now) else {
+            return Turn::Nobody;
+        };
+        if self.is_aged(job, now) || self.sign(job, now, out) {
+            return Turn::Prepared;
+        }
+        let event = self.event(job);
+        event.map_or(Turn::Nobody, |event| Turn::Go(job, event))
     }
 
     /// Whether a step towards a mark may begin: a call may outlive its step, and there is one at a
@@ -341,6 +352,11 @@ impl Part {
         let (event, _) = self.outbox.get(job)?.signature()?;
         Some(event.clone())
     }
+}
+
+/// Whether what waits includes the steps towards marks, which go where posts go.
+fn takes_marks(pick: Pick, rank: Rank) -> bool {
+    rank == Rank::Cosmetic && pick != Pick::Only(Route::Socket)
 }
 
 fn count<'a>(rows: impl Iterator<Item = &'a Row>) -> u32 {

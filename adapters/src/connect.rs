@@ -1,29 +1,26 @@
-//! The library's surface: connect an agent, take its events, publish, look on, end.
+//! The library's surface: what an agent needs, how it is started, and what it tells.
 
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use buzz_proto::config::{Config, ConfigError, Consumer};
-use buzz_proto::ids::{ChannelId, EventId, JobId, PubKey};
-use buzz_proto::input::{Command, Input};
+use buzz_proto::ids::ChannelId;
 use buzz_proto::machine::Machine;
 use buzz_proto::note::Note;
-use buzz_proto::publish::{self, Body, Class, Mark, Route, Verdict};
-use buzz_proto::relay::{self, ChannelState, Interest, Sub, SubState};
+use buzz_proto::publish;
+use buzz_proto::relay::{self, ChannelState, Sub, SubState};
 use buzz_proto::schedule;
-use buzz_proto::time::UnixTime;
 use buzz_proto::trace::Privacy;
-use buzz_proto::wire::{Draft, Event};
+use buzz_proto::wire::Event;
 use futures_channel::oneshot;
 
 use crate::acp::{Facts, Workers};
 use crate::delivery::deliveries;
 use crate::dial::DialError;
-use crate::driver::{Driver, Inbox, Message};
+use crate::driver::Driver;
 pub use crate::events::{Disposer, Events};
+pub use crate::handle::{Ended, Handle};
 use crate::keep::Keeper;
 use crate::runtime::Runtime;
 use crate::sign::{Attestation, Signer};
@@ -138,18 +135,6 @@ impl Status {
     }
 }
 
-/// The agent has ended: no order reaches it any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended;
-
-impl std::fmt::Display for Ended {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the agent has ended")
-    }
-}
-
-impl std::error::Error for Ended {}
-
 /// What [`connect`] cannot start with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -206,9 +191,6 @@ impl From<ConfigError> for ConnectError {
     }
 }
 
-/// Running turns and what is to be published, when a [`Handle`] is dropped.
-const DROP_GRACE: Duration = Duration::from_secs(5);
-
 /// Starts an agent. It dials at once and goes on until [`Handle::shutdown`], or until its handle
 /// or, without workers, its event stream is dropped; every failure on the way is reported and
 /// mended.
@@ -235,163 +217,6 @@ pub fn connect<R: Runtime>(setup: Setup) -> Result<(Handle<R>, Events<R>), Conne
         // Nobody may be waiting for the end.
         let _gone = done.send(());
     });
-    let jobs = Arc::new(AtomicU64::new(1));
-    let handle = Handle {
-        inbox: inbox.clone(),
-        jobs,
-        ended: Some(ended),
-        is_let_go: AtomicBool::new(false),
-    };
+    let handle = Handle::new(inbox.clone(), ended);
     Ok((handle, Events::new(inbox, deliveries, has_workers)))
-}
-
-/// Speaks to a running agent, and ends it when dropped: running turns and what is to be published
-/// then get 5 s. [`Handle::detach`] lets it run on.
-pub struct Handle<R: Runtime> {
-    inbox: Inbox<R::Stream>,
-    jobs: Arc<AtomicU64>,
-    ended: Option<oneshot::Receiver<()>>,
-    /// Whether the drop has nothing to order: the end is under way, or not wanted.
-    is_let_go: AtomicBool,
-}
-
-impl<R: Runtime> Handle<R> {
-    /// Keeps a channel subscribed; events dated before `floor` are not asked for.
-    ///
-    /// # Errors
-    /// When the agent has ended.
-    pub fn subscribe(
-        &self,
-        channel: ChannelId,
-        interest: Option<Interest>,
-        floor: Option<UnixTime>,
-    ) -> Result<(), Ended> {
-        self.relay(relay::Command::Subscribe {
-            channel,
-            interest,
-            floor,
-        })
-    }
-
-    /// Lets a channel go.
-    ///
-    /// # Errors
-    /// When the agent has ended.
-    pub fn unsubscribe(&self, channel: ChannelId) -> Result<(), Ended> {
-        self.relay(relay::Command::Unsubscribe { channel })
-    }
-
-    /// Drops the connection and dials anew.
-    ///
-    /// # Errors
-    /// When the agent has ended.
-    pub fn reconnect(&self) -> Result<(), Ended> {
-        self.relay(relay::Command::Reconnect)
-    }
-
-    /// Changes what is wanted of a scope or channel.
-    ///
-    /// # Errors
-    /// When the agent has ended.
-    pub fn control(&self, target: schedule::Target, want: schedule::Want) -> Result<(), Ended> {
-        let control = schedule::Command::Control { target, want };
-        self.send(Message::Fact(Input::Schedule(schedule::Input::Command(
-            control,
-        ))))
-    }
-
-    /// Publishes a draft; gives its verdict, which may take as long as `ttl` (a day without one).
-    ///
-    /// # Errors
-    /// When the agent has ended.
-    pub async fn publish(
-        &self,
-        draft: Draft,
-        class: Class,
-        ttl: Option<Duration>,
-    ) -> Result<Verdict, Ended> {
-        let job = JobId(self.jobs.fetch_add(1, Ordering::Relaxed));
-        let body = Body::SignWhenSent(draft);
-        let command = publish::Command::Submit {
-            job,
-            class,
-            route: Route::Post,
-            body,
-            ttl,
-        };
-        let (verdict, answer) = oneshot::channel();
-        self.send(Message::Publish {
-            command,
-            job,
-            verdict,
-        })?;
-        answer.await.map_err(|_| Ended)
-    }
-
-    /// Shows a mark on a message, as a reaction of the agent to it, in place of the one that it
-    /// bears; none takes that away. `author` is the message's, whom the reaction names. Marks are
-    /// sent after everything else, one step at a time, and only the last one wanted of a message
-    /// is worked towards; one that cannot be shown is noted
-    /// ([`NotShown`](Note::NotShown)).
-    ///
-    /// # Errors
-    /// When the agent has ended.
-    pub fn react(&self, message: EventId, author: PubKey, mark: Option<Mark>) -> Result<(), Ended> {
-        let command = publish::Command::React {
-            message,
-            author,
-            mark,
-        };
-        let fact = Input::Publish(publish::Input::Command(command));
-        self.send(Message::Fact(fact))
-    }
-
-    /// How things stand.
-    ///
-    /// # Errors
-    /// When the agent has ended.
-    pub async fn status(&self) -> Result<Status, Ended> {
-        let (status, answer) = oneshot::channel();
-        self.send(Message::Status(status))?;
-        answer.await.map_err(|_| Ended)
-    }
-
-    /// Ends the agent: running turns and what is to be published get `grace`. [`Handle::ended`]
-    /// tells when it is over.
-    pub fn shutdown(&self, grace: Duration) {
-        self.is_let_go.store(true, Ordering::Relaxed);
-        // An agent that has ended needs no order to.
-        let _ended = self.send(Message::Fact(Input::Command(Command::Shutdown { grace })));
-    }
-
-    /// Waits until the agent has ended; at once when it has.
-    pub async fn ended(&mut self) {
-        if let Some(ended) = &mut self.ended {
-            let _over = ended.await;
-            self.ended = None;
-        }
-    }
-
-    /// Lets the agent run on without a handle, for as long as its process does; without workers,
-    /// until its events are dropped.
-    pub fn detach(self) {
-        self.is_let_go.store(true, Ordering::Relaxed);
-    }
-
-    fn relay(&self, command: relay::Command) -> Result<(), Ended> {
-        self.send(Message::Fact(Input::Relay(relay::Input::Command(command))))
-    }
-
-    fn send(&self, message: Message<R::Stream>) -> Result<(), Ended> {
-        self.inbox.unbounded_send(message).map_err(|_| Ended)
-    }
-}
-
-impl<R: Runtime> Drop for Handle<R> {
-    /// An agent that nobody can reach any more is ended.
-    fn drop(&mut self) {
-        if !self.is_let_go.load(Ordering::Relaxed) {
-            self.shutdown(DROP_GRACE);
-        }
-    }
 }

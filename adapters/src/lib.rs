@@ -19,6 +19,7 @@ pub mod dial;
 mod driver;
 mod event;
 mod events;
+mod handle;
 pub mod http;
 pub mod keep;
 pub mod keys;

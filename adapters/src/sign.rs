@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use buzz_proto::ids::PubKey;
 use buzz_proto::time::UnixTime;
-use buzz_proto::wire::Draft;
+use buzz_proto::wire::{Draft, Event};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use secp256k1::schnorr;
@@ -135,6 +135,21 @@ pub async fn http_auth(
     };
     let event = signer.sign(draft).await?;
     Ok(format!("Nostr {}", STANDARD.encode(event)))
+}
+
+/// The owner whose attestation an event of an agent bears (NIP-OA), if it holds for its author.
+#[must_use]
+pub fn attested_owner(event: &Event) -> Option<PubKey> {
+    let mut tags = event.tags().filter(|tag| tag.name() == "auth");
+    let tag = tags.next()?;
+    if tags.next().is_some() {
+        return None;
+    }
+    let values: Vec<_> = tag.values().collect();
+    let attestation = Attestation::parse(&serde_json::to_string(&values).ok()?).ok()?;
+    attestation
+        .is_for(&event.author())
+        .then(|| attestation.owner())
 }
 
 /// An owner's statement that an agent is theirs (NIP-OA): a tag of the AUTH event, and the header

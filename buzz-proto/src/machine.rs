@@ -171,7 +171,10 @@ impl Machine {
                 self.publisher.apply(input, now, &mut self.quotas, buffer);
             }
             Input::Schedule(input) => match &mut self.scheduler {
-                Some(scheduler) => scheduler.apply(input, now, &mut self.buffers.schedule),
+                Some(scheduler) => {
+                    let buffer = &mut self.buffers.schedule;
+                    scheduler.apply(input, now, &mut self.quotas, buffer);
+                }
                 None => out.push(Action::Note(Note::Stale {
                     what: StaleWhat::Part,
                 })),
@@ -206,7 +209,12 @@ impl Machine {
             publish,
         );
         if let Some(scheduler) = &mut self.scheduler {
-            scheduler.apply(schedule::Input::WallClock(seen), now, schedule);
+            scheduler.apply(
+                schedule::Input::WallClock(seen),
+                now,
+                &mut self.quotas,
+                schedule,
+            );
         }
     }
 
@@ -225,7 +233,7 @@ impl Machine {
         self.lift_relay(now, out);
         moved |= self.take_routed(now.time(), out);
         if let Some(scheduler) = &mut self.scheduler {
-            moved |= scheduler.pump(now, &mut self.buffers.schedule);
+            moved |= scheduler.pump(now, &mut self.quotas, &mut self.buffers.schedule);
         }
         self.lift_schedule(now, out);
         moved |= self.take_routed(now.time(), out);

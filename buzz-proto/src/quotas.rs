@@ -347,6 +347,11 @@ impl Http {
             && self.in_flight().saturating_add(reserved) < self.calls_max
     }
 
+    /// How long no call is sent because of a refusal.
+    pub(crate) fn shut_for(&self, now: MonoTime) -> Duration {
+        self.pace.wait(now)
+    }
+
     const fn release(&mut self, sent: Generation) {
         if sent.0 == self.seen.0 {
             self.present = self.present.saturating_sub(1);

@@ -178,6 +178,18 @@ pub enum Why {
     TurnHard,
     /// A cancelled turn has its grace.
     CancelGrace,
+    /// A thread has waited long enough for the worker of its session.
+    Hold,
+    /// A batch is tried again.
+    Attempt,
+    /// A usage limit ends.
+    UsageLimit,
+    /// A message has waited for long.
+    Waiting,
+    /// An author is looked up.
+    LookUp,
+    /// What was said before is awaited.
+    Context,
     /// A session was idle too long.
     SessionIdle,
     /// Typing or presence is due again.

@@ -7,16 +7,16 @@ use buzz_proto::action::Action;
 use buzz_proto::config::Config;
 use buzz_proto::ids::{Ticket, TurnId};
 use buzz_proto::input::Input;
-use buzz_proto::note::{GapWhy, Note, TurnFailure, TurnOutcome};
+use buzz_proto::note::{GapWhy, HoldEnd, Note, ReadFailure, TurnFailure, TurnOutcome};
 use buzz_proto::publish;
 use buzz_proto::relay::{self, Done, Record, Started, Sub};
 use buzz_proto::schedule::{self, RespondTo, Scheduler};
 use buzz_proto::seed::Seed;
 use buzz_proto::time::MonoTime;
-use buzz_proto::wire::{Excerpt, Reason};
+use buzz_proto::wire::{Excerpt, Filter, Reason, query};
 use buzz_sim::chaos::drive;
 use buzz_sim::machine::{config, external, machine, workers};
-use buzz_sim::toy::{self, ME, START, channel};
+use buzz_sim::toy::{self, ME, START, Toy, channel};
 use quickcheck::{Arbitrary, Gen};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,7 +24,7 @@ use serde_json::Value;
 
 #[test]
 fn every_fact_and_order_survives_its_written_form() {
-    let mut generator = Gen::from_size_and_seed(3000, 12);
+    let mut generator = Gen::from_size_and_seed(3000, 13);
     let (mut facts, mut orders) = (BTreeSet::new(), BTreeSet::new());
     for round in 0..120 {
         let mut config = config(if round % 2 == 0 {
@@ -60,7 +60,7 @@ fn the_settings_survive_their_written_form() {
 }
 
 /// Every fact.
-const FACTS: [&str; 56] = [
+const FACTS: [&str; 62] = [
     "Command.Shutdown",
     "Publish.Answered",
     "Publish.Broke",
@@ -101,17 +101,23 @@ const FACTS: [&str; 56] = [
     "Relay.WallClock",
     "Relay.WriteFailed",
     "Relay.Written",
+    "Schedule.Answered",
     "Schedule.Arrived",
+    "Schedule.Broke",
     "Schedule.Channel",
     "Schedule.Command.Control",
+    "Schedule.Command.Renew",
     "Schedule.Command.Shutdown",
     "Schedule.Finished",
     "Schedule.Link",
+    "Schedule.Outbox",
     "Schedule.Progressed",
+    "Schedule.RelayKey",
     "Schedule.SessionFailed",
     "Schedule.SessionOpened",
     "Schedule.Settled",
     "Schedule.Tick",
+    "Schedule.Verified",
     "Schedule.WallClock",
     "Schedule.WorkerDown",
     "Schedule.WorkerUp",
@@ -119,7 +125,7 @@ const FACTS: [&str; 56] = [
     "WallClock",
 ];
 /// Every order, and the notes that a run of chance reaches.
-const ORDERS: [&str; 54] = [
+const ORDERS: [&str; 66] = [
     "Ended",
     "WakeAt",
     "Relay.Connect",
@@ -136,16 +142,21 @@ const ORDERS: [&str; 54] = [
     "Relay.Report",
     "Relay.Channel",
     "Relay.Link",
+    "Relay.RelayKey",
     "Publish.Sign",
     "Publish.Post",
     "Publish.Query",
     "Publish.Abort",
     "Publish.Settle",
+    "Publish.Outbox",
     "Schedule.Spawn",
     "Schedule.Kill",
     "Schedule.Start",
     "Schedule.CancelTurn",
     "Schedule.CloseSession",
+    "Schedule.Query",
+    "Schedule.Verify",
+    "Schedule.Abort",
     "Note.Link",
     "Note.Subscription",
     "Note.Gap",
@@ -170,6 +181,13 @@ const ORDERS: [&str; 54] = [
     "Note.NotShown",
     "Note.TurnStarted",
     "Note.TurnEnded",
+    "Note.TurnRetried",
+    "Note.ContextUnread",
+    "Note.Held",
+    "Note.HoldEnded",
+    "Note.UsageLimited",
+    "Note.UsageRestored",
+    "Note.BreakerOpened",
     "Note.Stale",
     "Note.Repeated",
     "Note.ClockStepped",
@@ -195,50 +213,129 @@ fn turns(bytes: &[u8]) -> Vec<Action> {
         .collect()
 }
 
+const WORKER: schedule::WorkerId = schedule::WorkerId {
+    slot: 1,
+    incarnation: 2,
+};
+const TURN: TurnId = TurnId(3);
+
+fn scope() -> schedule::Scope {
+    schedule::Scope::Thread(channel(1), toy::id(1))
+}
+
 /// What a run of chance seldom reaches.
 fn rare_orders() -> Vec<Action> {
-    let worker = schedule::WorkerId {
-        slot: 1,
-        incarnation: 2,
+    let session = schedule::SessionRef {
+        worker: WORKER,
+        epoch: 4,
     };
-    let (turn, epoch) = (TurnId(3), 4);
-    let session = schedule::SessionRef { worker, epoch };
-    let scope = schedule::Scope::Thread(channel(1), toy::id(1));
+    let close = schedule::Action::CloseSession { session };
+    let of_parts = [
+        Action::Relay(relay::Action::RelayKey { key: None }),
+        Action::Relay(relay::Action::RelayKey { key: Some(ME) }),
+        Action::Publish(publish::Action::Outbox { is_half_full: true }),
+        Action::Schedule(close),
+        Action::Relay(relay::Action::Deliver {
+            sub: Sub::Channel(channel(1)),
+            event: Toy::new(1).event(),
+            lives: 1,
+        }),
+        persist(),
+    ];
+    let notes = turn_notes().into_iter().chain(rare_notes());
+    of_parts
+        .into_iter()
+        .chain(questions())
+        .chain(notes.map(Action::Note))
+        .collect()
+}
+
+/// What the scheduler asks, and asks no more.
+fn questions() -> impl Iterator<Item = Action> {
+    let (ticket, event) = (Ticket(1), Toy::new(1).event());
+    let verify = |owner| schedule::Action::Verify {
+        ticket,
+        event: event.clone(),
+        owner,
+    };
+    let body = query(&[Filter::default()]);
+    let asked = schedule::Action::Query { ticket, body };
+    let given_up = schedule::Action::Abort { ticket };
+    let all = [asked, verify(None), verify(Some(ME)), given_up];
+    all.map(Action::Schedule).into_iter()
+}
+
+/// Why a turn has no answer: all there is.
+fn failures() -> [TurnFailure; 12] {
     let text = Excerpt::new("it broke");
     let verdict = publish::Verdict::Rejected {
         reason: Reason::new("blocked: banned"),
     };
-    let failures = [
+    [
         TurnFailure::Worker { text: text.clone() },
         TurnFailure::WorkerGone,
-        TurnFailure::NoSession { text },
+        TurnFailure::NoSession { text: text.clone() },
         TurnFailure::Idle,
         TurnFailure::TooLong,
         TurnFailure::Empty,
         TurnFailure::NotStored { verdict },
         TurnFailure::Interrupted,
+        TurnFailure::Poisonous,
+        TurnFailure::UsageLimit,
+        TurnFailure::Renewed,
+        TurnFailure::NeedsHuman { text },
+    ]
+}
+
+/// What is said of turns, and of what keeps them waiting.
+fn turn_notes() -> Vec<Note> {
+    let (turn, scope, worker) = (TURN, scope(), WORKER);
+    let wait = Duration::from_secs(5);
+    let mut notes = vec![
+        Note::ContextUnread { turn, scope },
+        Note::Held { scope, worker },
+        Note::UsageLimited { until: None, wait },
+        Note::UsageLimited {
+            until: Some(START),
+            wait,
+        },
+        Note::UsageRestored,
+        Note::BreakerOpened { worker, wait },
     ];
-    let reported = failures.clone().map(|why| TurnOutcome::Reported { why });
-    let unreported = failures.map(|why| TurnOutcome::Unreported { why });
+    for how in [
+        HoldEnd::Home,
+        HoldEnd::Forked,
+        HoldEnd::Released,
+        HoldEnd::Dropped,
+    ] {
+        notes.push(Note::HoldEnded {
+            scope,
+            worker,
+            wait,
+            how,
+        });
+    }
+    notes.extend(failures().map(|why| Note::TurnRetried {
+        turn,
+        scope,
+        why,
+        attempts: 2,
+        wait,
+    }));
+    let reported = failures().map(|why| TurnOutcome::Reported { why });
+    let unreported = failures().map(|why| TurnOutcome::Unreported { why });
     let others = [TurnOutcome::Answered, TurnOutcome::Discarded];
     let outcomes = reported.into_iter().chain(unreported).chain(others);
-    let ended = outcomes.map(|outcome| {
-        Action::Note(Note::TurnEnded {
-            turn,
-            scope,
-            outcome,
-        })
-    });
-    let close = schedule::Action::CloseSession { session };
-    let notes = rare_notes().map(Action::Note);
-    ended
-        .chain([Action::Schedule(close), persist()])
-        .chain(notes)
-        .collect()
+    notes.extend(outcomes.map(|outcome| Note::TurnEnded {
+        turn,
+        scope,
+        outcome,
+    }));
+    notes
 }
 
 /// What is said of events that were lost, and of records.
-fn rare_notes() -> [Note; 9] {
+fn rare_notes() -> [Note; 10] {
     let (sub, dated) = (Sub::Channel(channel(1)), START);
     let wait = Duration::from_secs(60);
     [
@@ -255,6 +352,10 @@ fn rare_notes() -> [Note; 9] {
             wait,
         },
         Note::CaughtUp { sub, count: 3 },
+        Note::ReadFailed {
+            sub,
+            why: ReadFailure::Silent,
+        },
         Note::Missed {
             sub,
             event: toy::id(1),

@@ -13,7 +13,7 @@ use clap::{
     ValueEnum,
 };
 
-pub(crate) use sim::{FleetArgs, OverloadArgs, Scenario, SimArgs, StormArgs};
+pub(crate) use sim::{FleetArgs, HoldArgs, OverloadArgs, Scenario, SimArgs, StormArgs};
 
 const RUN: &str = "run";
 

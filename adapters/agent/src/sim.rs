@@ -6,11 +6,12 @@
 use std::fmt::Display;
 
 use buzz_sim::scenario::fleet::{self, Fleet};
+use buzz_sim::scenario::hold::Hold;
 use buzz_sim::scenario::overload::{Figures, Overload};
 use buzz_sim::scenario::storm::Storm;
 use buzz_sim::scenario::{self, ScenarioError};
 
-use crate::args::{FleetArgs, OverloadArgs, Scenario, SimArgs, StormArgs};
+use crate::args::{FleetArgs, HoldArgs, OverloadArgs, Scenario, SimArgs, StormArgs};
 use crate::exit::{Exit, Failure};
 use crate::ui::{Look, Ui};
 
@@ -24,6 +25,7 @@ pub(crate) fn run(args: &SimArgs, ui: Ui) -> Result<Exit, Failure> {
         Some(Scenario::Overload(args)) => overload(args, ui),
         Some(Scenario::Storm(args)) => storm(args, ui),
         Some(Scenario::Fleet(args)) => fleet(args, ui),
+        Some(Scenario::Hold(args)) => hold(args, ui),
     }
 }
 
@@ -53,6 +55,14 @@ fn fleet(args: &FleetArgs, ui: Ui) -> Result<Exit, Failure> {
     let &FleetArgs { seed, agents, .. } = args;
     let figures = played(Fleet { seed, agents }.play(|line| ui.progress(line)), ui)?;
     show_both(&figures, ui);
+    ui.json(&figures);
+    Ok(verdict(figures.is_whole(), &figures.misses(), ui))
+}
+
+fn hold(args: &HoldArgs, ui: Ui) -> Result<Exit, Failure> {
+    let &HoldArgs { seed, workers, .. } = args;
+    let figures = played(Hold { seed, workers }.play(|line| ui.progress(line)), ui)?;
+    show(&figures.rows(), ui);
     ui.json(&figures);
     Ok(verdict(figures.is_whole(), &figures.misses(), ui))
 }

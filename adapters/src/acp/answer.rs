@@ -10,20 +10,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::codec::{self, RpcError};
+use super::codec::RpcError;
 use super::reply::Reply;
-
-/// Words by which agents and providers name a used-up allowance in typed fields of an error. The
-/// free text of a message is not searched: it may quote the conversation.
-const LIMIT_WORDS: [&str; 7] = [
-    "usage_limit",
-    "usagelimit",
-    "rate_limit",
-    "ratelimit",
-    "quota_exceeded",
-    "insufficient_quota",
-    "too_many_requests",
-];
 
 /// Whether the agent can close sessions, or why the handshake failed.
 pub(super) fn greeting(outcome: Result<Option<&RawValue>, RpcError>) -> Result<bool, String> {
@@ -89,33 +77,10 @@ pub(super) fn turn_end(result: Option<&RawValue>, reply: Reply) -> TurnEnd {
     }
 }
 
-/// What an error answer to `session/prompt` says about the turn.
-pub(super) fn failure(error: &RpcError) -> TurnEnd {
-    let class = if error.code == codec::AUTH_REQUIRED {
-        FailureClass::NeedsHuman
-    } else if error.code == 429 || error.data.as_ref().is_some_and(names_a_limit) {
-        FailureClass::UsageLimit { until: None }
-    } else {
-        FailureClass::Transient
-    };
+/// What an error answer of this class says about the turn.
+pub(super) fn failure(class: FailureClass, error: &RpcError) -> TurnEnd {
     let text = Excerpt::new(&words(error));
     TurnEnd::Failed { class, text }
-}
-
-/// Whether an error says that the session does not exist: agents disagree on the code.
-pub(super) fn is_session_unknown(error: &RpcError) -> bool {
-    let mentions_session = || {
-        let data = error.data.as_ref().map(Value::to_string);
-        [Some(error.message.clone()), data]
-            .into_iter()
-            .flatten()
-            .any(|text| text.to_ascii_lowercase().contains("session"))
-    };
-    match error.code {
-        codec::RESOURCE_NOT_FOUND => true,
-        codec::INVALID_PARAMS | codec::INTERNAL_ERROR => mentions_session(),
-        _ => false,
-    }
 }
 
 /// An error in one line.
@@ -131,22 +96,6 @@ pub(super) fn words(error: &RpcError) -> String {
         }
         Some(data) if !data.is_null() => format!("{message} ({code}): {data}"),
         Some(_) | None => format!("{message} ({code})"),
-    }
-}
-
-/// Looks at the names of fields, and at texts without spaces: codes, not sentences.
-fn names_a_limit(data: &Value) -> bool {
-    let is_limit = |text: &str| {
-        let text = text.to_ascii_lowercase();
-        !text.contains(' ') && LIMIT_WORDS.iter().any(|word| text.contains(word))
-    };
-    match data {
-        Value::String(text) => is_limit(text),
-        Value::Array(values) => values.iter().any(names_a_limit),
-        Value::Object(fields) => fields
-            .iter()
-            .any(|(name, value)| is_limit(name) && !value.is_null() || names_a_limit(value)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

@@ -13,9 +13,6 @@ pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 /// JSON-RPC 2.0: the parameters are wrong.
 pub(super) const INVALID_PARAMS: i64 = -32602;
 
-/// JSON-RPC 2.0: internal error.
-pub(super) const INTERNAL_ERROR: i64 = -32603;
-
 /// ACP: someone has to log in first.
 pub(super) const AUTH_REQUIRED: i64 = -32000;
 
@@ -67,6 +64,68 @@ impl Lines {
         }
         Ok(Some(line))
     }
+}
+
+/// A line as text, in which all that no text can hold is `U+FFFD`: bytes that are not UTF-8, and
+/// halves of surrogate pairs, which agents write that cut a text in the middle of a character. One
+/// such character must not cost the message around it.
+pub(super) fn mended(line: &[u8]) -> Cow<'_, str> {
+    let text = String::from_utf8_lossy(line);
+    if !text.contains("\\ud") && !text.contains("\\uD") {
+        return text;
+    }
+    let mut mended = String::with_capacity(text.len());
+    let mut rest: &str = &text;
+    while let Some((head, tail)) = rest.split_once('\\') {
+        mended.push_str(head);
+        mended.push('\\');
+        match (
+            surrogate(tail),
+            tail.get(5..)
+                .and_then(|next| surrogate(next.strip_prefix('\\')?)),
+        ) {
+            (Some(Half::First), Some(Half::Second)) => {
+                let (pair, after) = tail.split_at_checked(11).unwrap_or((tail, ""));
+                mended.push_str(pair);
+                rest = after;
+            }
+            (Some(Half::First | Half::Second), _) => {
+                mended.push_str("ufffd");
+                rest = tail.get(5..).unwrap_or_default();
+            }
+            (None, _) => {
+                // What is escaped is no escape itself.
+                let escaped = head_char(tail);
+                mended.push_str(escaped);
+                rest = tail.strip_prefix(escaped).unwrap_or_default();
+            }
+        }
+    }
+    mended.push_str(rest);
+    Cow::Owned(mended)
+}
+
+/// A part of a character that UTF-16 writes in two.
+#[derive(Clone, Copy)]
+enum Half {
+    First,
+    Second,
+}
+
+/// Whether a text begins like `ud83d`, behind a backslash.
+fn surrogate(text: &str) -> Option<Half> {
+    let digits = text.strip_prefix('u')?.get(..4)?;
+    let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    match u16::from_str_radix(digits, 16).ok().filter(|_| is_hex)? {
+        0xd800..=0xdbff => Some(Half::First),
+        0xdc00..=0xdfff => Some(Half::Second),
+        _ => None,
+    }
+}
+
+fn head_char(text: &str) -> &str {
+    let length = text.chars().next().map_or(0, char::len_utf8);
+    text.get(..length).unwrap_or_default()
 }
 
 /// What a line is.
@@ -256,4 +315,46 @@ fn line(message: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(message).unwrap_or_default();
     line.push(b'\n');
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_text_can_hold_is_replaced_and_nothing_else() {
+        for (line, text) in [
+            (
+                &br#""plain \n \\ud83d \u00e4""#[..],
+                r#""plain \n \\ud83d \u00e4""#,
+            ),
+            (br#""\ud83d\ude00""#, r#""\ud83d\ude00""#),
+            (br#""\uD83D\uDE00x""#, r#""\uD83D\uDE00x""#),
+            (br#""a\ud83d""#, r#""a\ufffd""#),
+            (br#""\ude00a""#, r#""\ufffda""#),
+            (br#""\ud83d\ud83d\ude00""#, r#""\ufffd\ud83d\ude00""#),
+            (br#""\ude00\ud83d""#, r#""\ufffd\ufffd""#),
+            (br#""\ud83d\n""#, r#""\ufffd\n""#),
+            (br#""\\\ud83d""#, r#""\\\ufffd""#),
+            (br#""\ud8"#, r#""\ud8"#),
+            (br#""\ud83d\"#, r#""\ufffd\"#),
+            (br#""\ud83\xc3\xa4""#, r#""\ud83\xc3\xa4""#),
+            (b"\"\xff\xc3\xa4\"", "\"\u{fffd}\u{e4}\""),
+        ] {
+            assert_eq!(mended(line), text, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_mended_message_can_be_read() {
+        for half in [r"\ud83d", r"\ude00", r"\ud83d\ud83d"] {
+            let line = format!(r#"{{"x":"a{half}b"}}"#);
+            assert!(serde_json::from_str::<serde_json::Value>(&line).is_err());
+            let mended = mended(line.as_bytes());
+            assert!(
+                serde_json::from_str::<serde_json::Value>(&mended).is_ok(),
+                "{mended}"
+            );
+        }
+    }
 }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use agent_client_protocol_schema::v1::ContentBlock;
 use buzz_proto::ids::TurnId;
-use buzz_proto::schedule::{Input, OpenCause, SessionRef, TurnEnd};
-use buzz_proto::time::MonoTime;
+use buzz_proto::schedule::{FailureClass, Input, OpenCause, SessionRef, TurnEnd};
+use buzz_proto::time::{MonoTime, UnixTime};
 use buzz_proto::wire::Excerpt;
 
+use super::codec::RpcError;
 use super::reply::Reply;
 use super::session::Output;
+use super::{answer, failure};
 
 #[derive(Debug)]
 pub(super) enum Phase {
@@ -74,6 +76,18 @@ impl Noise {
     }
 }
 
+impl Phase {
+    /// Whether this request is under way.
+    pub(super) const fn awaits(&self, id: u64) -> bool {
+        match self {
+            Self::Idle => false,
+            Self::Handshaking { request, .. } => *request == id,
+            Self::Opening(opening) => opening.request == id,
+            Self::Prompting(prompting) => prompting.request == id,
+        }
+    }
+}
+
 impl Opening {
     pub(super) fn failed(&self, text: &str) -> Input {
         let turn = self.turn;
@@ -84,6 +98,22 @@ impl Opening {
         Input::SessionFailed {
             turn,
             cause: OpenCause::Refused { text },
+        }
+    }
+
+    /// The end of a turn whose session the agent refuses to open with this error.
+    pub(super) fn refused(&self, error: &RpcError, wall: UnixTime) -> Input {
+        let class = failure::class(error, "", wall);
+        match class {
+            // No other session would be opened either.
+            FailureClass::NeedsHuman | FailureClass::UsageLimit { .. } if !self.is_cancelled => {
+                finished(self.turn, answer::failure(class, error))
+            }
+            FailureClass::NeedsHuman
+            | FailureClass::UsageLimit { .. }
+            | FailureClass::Transient
+            | FailureClass::SessionGone
+            | FailureClass::Protocol => self.failed(&answer::words(error)),
         }
     }
 }

@@ -5,24 +5,22 @@ use std::fmt;
 use std::sync::Arc;
 
 use buzz_proto::ids::TurnId;
-use buzz_proto::schedule::{
-    Action, DownCause, Input, OpenCause, Scope, Session, SessionRef, WorkerId,
-};
-use buzz_proto::wire::{Event, Excerpt};
+use buzz_proto::schedule::{Action, DownCause, Input, OpenCause, SessionRef, WorkerId};
+use buzz_proto::wire::Excerpt;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::AbortHandle;
 
 use super::process::{self, Command};
 use super::session::{Order, Turn};
-use super::{AcpSettings, Facts, Workers};
+use super::{AcpSettingsHandle, Facts, Workers};
 
 /// Workers as child processes on a tokio runtime.
 ///
 /// Dropping it kills every process group at once; to end workers gently, order `Kill` for each and
 /// await `WorkerDown`.
 pub struct AcpPool {
-    settings: Arc<AcpSettings>,
+    settings: AcpSettingsHandle,
     runtime: Handle,
     facts: Facts,
     workers: BTreeMap<WorkerId, Row>,
@@ -36,20 +34,16 @@ struct Row {
 }
 
 impl AcpPool {
-    /// A pool without workers. `runtime` must have I/O and time enabled; `facts` is called on its
-    /// threads.
+    /// A pool without workers, with settings that stay or the handle to settings that change.
+    /// `runtime` must have I/O and time enabled; `facts` is called on its threads.
     #[must_use]
     pub fn new(
-        mut settings: AcpSettings,
+        settings: impl Into<AcpSettingsHandle>,
         runtime: Handle,
         facts: impl Fn(Input) + Send + Sync + 'static,
     ) -> Self {
-        // Without a current directory there is none to be relative to: the start will say so.
-        if let Ok(cwd) = std::path::absolute(&settings.cwd) {
-            settings.cwd = cwd;
-        }
         Self {
-            settings: Arc::new(settings),
+            settings: settings.into(),
             runtime,
             facts: Arc::new(facts),
             workers: BTreeMap::new(),
@@ -59,7 +53,7 @@ impl AcpPool {
     fn spawn(&mut self, worker: WorkerId) {
         self.workers.retain(|_, row| !row.orders.is_closed());
         let (orders, inbox) = unbounded_channel();
-        let settings = Arc::clone(&self.settings);
+        let settings = self.settings.current();
         let facts = Arc::clone(&self.facts);
         let task = self
             .runtime
@@ -82,14 +76,10 @@ impl AcpPool {
         let _ended = row.orders.send(Command::Kill);
     }
 
-    fn start(&mut self, turn: TurnId, session: Session, scope: Scope, batch: Vec<Event>) {
-        let order = Command::Order(Order::Start(Box::new(Turn {
-            turn,
-            session,
-            scope,
-            batch,
-        })));
-        let row = self.workers.get_mut(&session.reference().worker);
+    fn start(&mut self, order: Turn) {
+        let (turn, worker) = (order.turn, order.session.reference().worker);
+        let order = Command::Order(Order::Start(Box::new(order)));
+        let row = self.workers.get_mut(&worker);
         let is_taken = row.is_some_and(|row| {
             row.turn = Some(turn);
             row.orders.send(order).is_ok()
@@ -125,12 +115,22 @@ impl Workers for AcpPool {
                 session,
                 scope,
                 batch,
-            } => self.start(turn, session, scope, batch),
+                context,
+            } => self.start(Turn {
+                turn,
+                session,
+                scope,
+                batch,
+                context,
+            }),
             Action::CancelTurn { turn } => self.cancel(turn),
             Action::CloseSession { session } => self.close(session),
             Action::Left { .. }
             | Action::Dispose { .. }
             | Action::Started { .. }
+            | Action::Query { .. }
+            | Action::Verify { .. }
+            | Action::Abort { .. }
             | Action::Publish(_)
             | Action::ShutdownRequested
             | Action::Ended

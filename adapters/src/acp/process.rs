@@ -17,9 +17,10 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::codec::{Lines, TooLong};
 use super::launch::{Group, command};
-use super::session::{Client, Order, Output};
+use super::session::{Client, Moment, Order, Output};
 use super::stderr::Tail;
 use super::{AcpSettings, Facts};
+use crate::clock::Clock;
 
 /// Reading pauses while so much waits to be written: a worker that asks and does not listen must
 /// not fill the memory.
@@ -205,10 +206,11 @@ impl Process {
     }
 
     fn read_lines(&mut self) -> Result<(), DownCause> {
-        let (now, mut out) = (self.now(), Vec::new());
+        let (time, wall) = (self.now(), Clock::wall());
+        let (at, mut out) = (Moment { time, wall }, Vec::new());
         let outcome = loop {
             match self.lines.next() {
-                Ok(Some(line)) => self.client.line(&line, now, &mut out),
+                Ok(Some(line)) => self.client.line(&line, at, &mut out),
                 Ok(None) => break Ok(()),
                 Err(TooLong) => {
                     let limit = self.settings.limits.line_bytes_max;

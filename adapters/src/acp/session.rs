@@ -18,8 +18,10 @@ use agent_client_protocol_schema::v1::{
     NewSessionRequest, PromptRequest,
 };
 use buzz_proto::ids::TurnId;
-use buzz_proto::schedule::{DownCause, Input, OpenCause, Scope, Session, SessionRef, WorkerId};
-use buzz_proto::time::{MonoTime, Now, Why};
+use buzz_proto::schedule::{
+    Context, DownCause, Input, OpenCause, Scope, Session, SessionRef, WorkerId,
+};
+use buzz_proto::time::{MonoTime, Now, UnixTime, Why};
 use buzz_proto::wire::{Event, Excerpt};
 use serde_json::value::RawValue;
 
@@ -62,6 +64,15 @@ pub(super) struct Turn {
     pub(super) session: Session,
     pub(super) scope: Scope,
     pub(super) batch: Vec<Event>,
+    pub(super) context: Context,
+}
+
+/// When a line was read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    pub(super) time: MonoTime,
+    /// Ends of limits are told in this time.
+    pub(super) wall: UnixTime,
 }
 
 /// One worker's side of the conversation.
@@ -114,9 +125,10 @@ impl Client {
     }
 
     /// Takes one line of the worker, without its end.
-    pub(super) fn line(&mut self, line: &[u8], now: MonoTime, out: &mut Vec<Output>) {
+    pub(super) fn line(&mut self, line: &[u8], at: Moment, out: &mut Vec<Output>) {
         let slot = self.worker.slot;
-        let incoming = Incoming::read(line);
+        let text = codec::mended(line);
+        let incoming = Incoming::read(text.as_bytes());
         match &incoming {
             Incoming::Blank => return,
             Incoming::NotJson => {
@@ -127,15 +139,17 @@ impl Client {
                 );
                 return self.noise(line, out);
             }
+            // The last word on a turn says nothing of whether anything moved before.
+            Incoming::Response { id, .. } if self.phase.awaits(*id) => {}
             Incoming::Other
             | Incoming::Response { .. }
             | Incoming::Request { .. }
-            | Incoming::Notification { .. } => self.progress(now, out),
+            | Incoming::Notification { .. } => self.progress(at.time, out),
         }
         match incoming {
             Incoming::Blank | Incoming::NotJson => {}
             Incoming::Other => tracing::debug!(slot, "a worker wrote JSON that is no message"),
-            Incoming::Response { id, outcome } => self.response(id, outcome, now, out),
+            Incoming::Response { id, outcome } => self.response(id, outcome, at, out),
             Incoming::Request { id, method, params } => {
                 out.push(Output::Write(self.reply_to(id, &method, params)));
             }
@@ -196,6 +210,7 @@ impl Client {
             session,
             scope,
             batch,
+            context,
         } = order;
         if !matches!(self.phase, Phase::Idle) {
             let text = Excerpt::new("the worker is not free");
@@ -208,7 +223,7 @@ impl Client {
                     let cause = OpenCause::Unknown;
                     return out.push(Output::Fact(Input::SessionFailed { turn, cause }));
                 };
-                let blocks = prompt::render(None, scope, &batch);
+                let blocks = prompt::render(None, scope, &context, &batch);
                 let target = Target {
                     turn,
                     session,
@@ -218,7 +233,7 @@ impl Client {
             }
             Session::Fresh(session) => {
                 let preamble = self.settings.preamble.as_deref();
-                let prompt = prompt::render(preamble, scope, &batch);
+                let prompt = prompt::render(preamble, scope, &context, &batch);
                 let cwd = PathBuf::from(self.settings.cwd.to_string_lossy().into_owned());
                 let request = self.request("session/new", &NewSessionRequest::new(cwd), out);
                 self.phase = Phase::Opening(Opening {

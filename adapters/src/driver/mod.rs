@@ -24,6 +24,7 @@ use buzz_proto::input::Input;
 use buzz_proto::machine::Machine;
 use buzz_proto::publish::{self, Verdict};
 use buzz_proto::relay;
+use buzz_proto::schedule;
 use buzz_proto::time::{MonoTime, UnixTime};
 use futures_channel::{mpsc, oneshot};
 use futures_util::future::{AbortHandle, BoxFuture};
@@ -88,6 +89,7 @@ type Call = (Part, Ticket);
 enum Part {
     Relay,
     Publish,
+    Schedule,
 }
 
 /// Drives one machine to its end.
@@ -245,6 +247,9 @@ impl<R: Runtime> Driver<R> {
                 | publish::Input::Signed { ticket, .. }
                 | publish::Input::SignFailed { ticket },
             ) => (Part::Publish, *ticket),
+            Input::Schedule(
+                schedule::Input::Answered { ticket, .. } | schedule::Input::Broke { ticket, .. },
+            ) => (Part::Schedule, *ticket),
             Input::Relay(_)
             | Input::Publish(_)
             | Input::Schedule(_)

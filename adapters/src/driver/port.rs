@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use buzz_proto::action::Action;
-use buzz_proto::ids::{ConnId, Ticket};
+use buzz_proto::ids::{ConnId, PubKey, Ticket};
 use buzz_proto::input::Input;
 use buzz_proto::note::Note;
 use buzz_proto::publish;
 use buzz_proto::relay::{self, HttpAnswer};
+use buzz_proto::schedule;
 use buzz_proto::time::UnixTime;
 use buzz_proto::wire::{Draft, Event};
 use bytes::Bytes;
@@ -44,11 +45,7 @@ impl<R: Runtime> Driver<R> {
         match action {
             Action::Relay(action) => self.perform_relay(action),
             Action::Publish(action) => self.perform_publish(action),
-            Action::Schedule(action) => {
-                if let Some(workers) = &mut self.workers {
-                    workers.perform(action);
-                }
-            }
+            Action::Schedule(action) => self.perform_schedule(action),
             Action::Note(note) => self.tell(note),
             Action::Ended => self.ended = true,
             Action::WakeAt(wake) => self.timer.set(wake),
@@ -106,7 +103,7 @@ impl<R: Runtime> Driver<R> {
             A::Channel { channel, state } => self.deliver(Delivery::Channel { channel, state }),
             A::Link { live } => self.deliver(Delivery::Link { live }),
             A::Note(note) => self.tell(note),
-            A::Receipt { .. } | A::Ended | A::WakeAt(_) => {}
+            A::Receipt { .. } | A::RelayKey { .. } | A::Ended | A::WakeAt(_) => {}
         }
     }
 
@@ -129,7 +126,37 @@ impl<R: Runtime> Driver<R> {
                 }
             }
             A::Note(note) => self.tell(note),
-            A::Send { .. } | A::Ended | A::WakeAt(_) => {}
+            A::Send { .. } | A::Outbox { .. } | A::Ended | A::WakeAt(_) => {}
+        }
+    }
+
+    fn perform_schedule(&mut self, action: schedule::Action) {
+        use schedule::Action as A;
+        match action {
+            A::Query { ticket, body } => self.query_for_scheduler(ticket, body),
+            A::Verify {
+                ticket,
+                event,
+                owner,
+            } => self.verify_for_scheduler(ticket, &event, owner),
+            A::Abort { ticket } => self.abort(Part::Schedule, ticket),
+            order @ (A::Spawn { .. }
+            | A::Kill { .. }
+            | A::Start { .. }
+            | A::CancelTurn { .. }
+            | A::CloseSession { .. }) => {
+                if let Some(workers) = &mut self.workers {
+                    workers.perform(order);
+                }
+            }
+            A::Note(note) => self.tell(note),
+            A::Left { .. }
+            | A::Dispose { .. }
+            | A::Started { .. }
+            | A::Publish(_)
+            | A::ShutdownRequested
+            | A::Ended
+            | A::WakeAt(_) => {}
         }
     }
 
@@ -217,14 +244,42 @@ impl<R: Runtime> Driver<R> {
     }
 
     fn verify(&self, ticket: Ticket, event: &Event) {
-        let (raw, inbox) = (event.raw().clone(), self.sender.clone());
+        let raw = event.raw().clone();
+        let fact = move |genuine| Input::Relay(relay::Input::Verified { ticket, genuine });
+        self.check(move || is_genuine(&raw), fact);
+    }
+
+    fn verify_for_scheduler(&self, ticket: Ticket, event: &Event, owner: Option<PubKey>) {
+        let event = event.clone();
+        let check = move || {
+            let is_of_owner = owner.is_none_or(|owner| sign::attested_owner(&event) == Some(owner));
+            is_of_owner && is_genuine(event.raw())
+        };
+        let fact = move |genuine| Input::Schedule(schedule::Input::Verified { ticket, genuine });
+        self.check(check, fact);
+    }
+
+    /// Computes a verdict beside the driver; one that cannot be computed is bad.
+    fn check(
+        &self,
+        verdict: impl FnOnce() -> bool + Send + 'static,
+        fact: impl FnOnce(bool) -> Input + Send + 'static,
+    ) {
+        let inbox = self.sender.clone();
         R::spawn(async move {
-            let genuine = R::spawn_blocking(move || is_genuine(&raw)).await;
-            let fact = relay::Input::Verified {
+            let verdict = R::spawn_blocking(verdict).await.unwrap_or(false);
+            let _gone = inbox.unbounded_send(Message::Fact(fact(verdict)));
+        });
+    }
+
+    fn query_for_scheduler(&mut self, ticket: Ticket, body: Bytes) {
+        let call = self.request("/query", body, QUERY_ANSWER_BYTES_MAX);
+        self.call(Part::Schedule, ticket, call, move |result| match result {
+            Ok(answer) => Input::Schedule(schedule::Input::Answered { ticket, answer }),
+            Err(error) => Input::Schedule(schedule::Input::Broke {
                 ticket,
-                genuine: genuine.unwrap_or(false),
-            };
-            let _gone = inbox.unbounded_send(Message::Fact(Input::Relay(fact)));
+                cause: error.cause(),
+            }),
         });
     }
 

@@ -3,16 +3,16 @@
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use buzz_adapters::acp::{AcpPool, AcpSettings, Workers as _};
+use buzz_adapters::acp::{AcpPool, AcpSettings, AcpSettingsHandle, Workers as _};
 use buzz_proto::ids::{ChannelId, EventId, TurnId};
 use buzz_proto::schedule::{
-    Action, DownCause, Input, Scope, Session, SessionRef, StopReason, TurnEnd, WorkerId,
+    Action, Context, DownCause, Input, Scope, Session, SessionRef, StopReason, TurnEnd, WorkerId,
 };
 use buzz_proto::wire::Event;
 use tokio::runtime::Runtime;
 
 /// Nothing here takes as long on a machine that works.
-const GUARD: Duration = Duration::from_secs(60);
+pub(crate) const GUARD: Duration = Duration::from_secs(60);
 
 pub(crate) const WORKER: WorkerId = WorkerId {
     slot: 0,
@@ -41,8 +41,21 @@ pub(crate) fn fake(mode: &str) -> AcpSettings {
     settings
 }
 
+/// The same agent and all that it starts, where SIGTERM is not heard.
+pub(crate) fn deaf_to_sigterm(inner: AcpSettings) -> AcpSettings {
+    let mut settings = AcpSettings::new("sh");
+    settings.args = vec![
+        "-c".into(),
+        r#"trap "" TERM; exec "$0" "$@""#.into(),
+        inner.command,
+    ];
+    settings.args.extend(inner.args);
+    settings.env = inner.env;
+    settings
+}
+
 impl Bench {
-    pub(crate) fn new(settings: AcpSettings) -> Self {
+    pub(crate) fn new(settings: impl Into<AcpSettingsHandle>) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -60,7 +73,7 @@ impl Bench {
     }
 
     /// With a worker that is ready.
-    pub(crate) fn up(settings: AcpSettings) -> Self {
+    pub(crate) fn up(settings: impl Into<AcpSettingsHandle>) -> Self {
         let mut bench = Self::new(settings);
         bench.order(Action::Spawn { worker: WORKER });
         assert_eq!(bench.fact(), Input::WorkerUp { worker: WORKER });
@@ -72,11 +85,24 @@ impl Bench {
     }
 
     pub(crate) fn start(&mut self, turn: u64, session: Session, texts: &[&str]) {
+        let batch = texts.iter().map(|text| event(text)).collect();
+        self.start_after(turn, session, Context::Known, batch);
+    }
+
+    /// Starts a turn whose worker is told what was said before.
+    pub(crate) fn start_after(
+        &mut self,
+        turn: u64,
+        session: Session,
+        context: Context,
+        batch: Vec<Event>,
+    ) {
         self.order(Action::Start {
             turn: TurnId(turn),
             session,
             scope: Scope::Thread(channel_id(), EventId([0xab; 32])),
-            batch: texts.iter().map(|text| event(text)).collect(),
+            batch,
+            context,
         });
     }
 
@@ -120,6 +146,11 @@ impl Bench {
 
     pub(crate) fn drop_pool(&mut self) {
         self.pool = None;
+    }
+
+    /// The facts that wait.
+    pub(crate) fn rest(&self) -> Vec<Input> {
+        self.facts.try_iter().collect()
     }
 
     /// Whether no fact waits.

@@ -6,7 +6,9 @@ use buzz_adapters::acp::AcpSettings;
 use buzz_proto::schedule::{Action, DownCause, Session};
 use buzz_proto::wire::Excerpt;
 
-use super::bench::{Bench, SESSION, WORKER, answered, await_gone, exists, fake, opened};
+use super::bench::{
+    Bench, SESSION, WORKER, answered, await_gone, deaf_to_sigterm, exists, fake, opened,
+};
 use super::{exited, pids, refused};
 
 #[test]
@@ -97,7 +99,7 @@ fn a_worker_that_does_not_get_ready_is_reported_as_down() {
 
 #[test]
 fn a_line_without_end_takes_the_worker_down() {
-    let mut settings = fake("huge");
+    let mut settings = fake("huge:1000000");
     settings.limits.line_bytes_max = 100_000;
     let mut bench = Bench::up(settings);
     bench.start(1, Session::Fresh(SESSION), &["hello"]);
@@ -124,15 +126,7 @@ fn a_worker_that_does_not_read_is_taken_down() {
 
 #[test]
 fn a_worker_that_ignores_everything_is_killed() {
-    let inner = fake("stubborn");
-    let mut settings = AcpSettings::new("sh");
-    settings.args = vec![
-        "-c".into(),
-        r#"trap "" TERM; exec "$0" "$@""#.into(),
-        inner.command,
-    ];
-    settings.args.extend(inner.args);
-    settings.env = inner.env;
+    let mut settings = deaf_to_sigterm(fake("stubborn"));
     settings.limits.exit_step = Duration::from_millis(50);
 
     Bench::up(settings).ends_quietly();

@@ -21,6 +21,7 @@ pub(crate) fn run(mode: &str) {
     let mut agent = Agent {
         name,
         detail,
+        openings: Vec::new(),
         prompts: 0,
         prompt: Value::Null,
     };
@@ -29,7 +30,7 @@ pub(crate) fn run(mode: &str) {
             agent.hear(&message);
         }
     }
-    if name == "stubborn" {
+    if matches!(name, "stubborn" | "family") {
         std::thread::sleep(Duration::from_secs(120));
     }
 }
@@ -39,6 +40,8 @@ const CAPABILITIES: &str = r#"{"sessionCapabilities":{"close":{},"dream":7}}"#;
 struct Agent<'a> {
     name: &'a str,
     detail: &'a str,
+    /// The ids of the requests for a session.
+    openings: Vec<Value>,
     prompts: u32,
     /// The id of the prompt that is being worked on.
     prompt: Value,
@@ -49,10 +52,18 @@ impl Agent<'_> {
         let id = &message["id"];
         match message["method"].as_str() {
             Some("initialize") => self.initialize(id),
-            Some("session/new") => self.open(id, message),
+            Some("session/new") => {
+                self.openings.push(id.clone());
+                self.open(id, message);
+            }
             Some("session/prompt") => {
                 self.prompts += 1;
-                self.prompt = id.clone();
+                let last = std::mem::replace(&mut self.prompt, id.clone());
+                if self.name == "twice" && !last.is_null() {
+                    // Once more, in the middle of the next turn.
+                    chunk("again ");
+                    stopped(&last, "max_tokens");
+                }
                 self.work(message);
             }
             Some("session/cancel") if self.name == "endless" => {
@@ -102,11 +113,20 @@ impl Agent<'_> {
             }
         }
         if self.name == "locked" {
-            let error = json!({"code": -32000, "message": "Authentication required"});
-            return say(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
+            return println!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, self.detail);
+        }
+        if self.name == "late" {
+            match self.openings.as_slice() {
+                [first, second] => {
+                    opened(first, "s-late");
+                    opened(second, "s-1");
+                }
+                _ => return,
+            }
+            return;
         }
         assert!(message["params"]["cwd"].as_str().unwrap().starts_with('/'));
-        say(&json!({"jsonrpc": "2.0", "id": id, "result": {"sessionId": "s-1", "modes": {}}}));
+        opened(id, "s-1");
         update(&json!({"sessionUpdate": "available_commands_update", "availableCommands": []}));
         if self.name == "deaf" {
             std::thread::sleep(Duration::from_secs(120));
@@ -119,24 +139,17 @@ impl Agent<'_> {
     )]
     fn work(&self, message: &Value) {
         match self.name {
+            "hangs" | "half" | "torn" | "twice" | "family" | "abandons" | "crash" | "huge" => {
+                self.err()
+            }
             "garbage" => self.babble(),
             "permission" => self.ask(),
             "endless" => chunk("begun"),
             "thinks" if self.prompts > 1 => {}
-            "crash" => {
-                chunk("begun");
-                eprintln!("loading\nout of memory");
-                std::process::exit(3);
-            }
             "forgets" if self.prompts > 1 => say(&json!({
                 "jsonrpc": "2.0", "id": self.prompt,
                 "error": {"code": -32603, "message": "Internal error", "data": {"details": "Session not found"}},
             })),
-            "huge" => {
-                print!("{{\"x\":\"");
-                // The reader may go away first.
-                let _gone = io::copy(&mut io::repeat(b'x').take(1 << 20), &mut io::stdout());
-            }
             "answer" => println!(
                 r#"{{"jsonrpc":"2.0","id":{},{}}}"#,
                 self.prompt, self.detail
@@ -166,6 +179,54 @@ impl Agent<'_> {
                 }
                 self.stop("end_turn");
             }
+        }
+    }
+
+    fn err(&self) {
+        match self.name {
+            "hangs" => chunk("begun"),
+            "half" => {
+                chunk("begun");
+                print!(
+                    r#"{{"jsonrpc":"2.0","id":{},"result":{{"stopRea"#,
+                    self.prompt
+                );
+                io::stdout().flush().unwrap();
+                std::process::exit(4);
+            }
+            "torn" => {
+                let half = r#""content":{"type":"text","text":"a\ud83d"}"#;
+                tear(half.as_bytes());
+                tear(b"\"content\":{\"type\":\"text\",\"text\":\"b\xff\"}");
+                self.stop("end_turn");
+            }
+            "twice" => {
+                chunk("done");
+                self.stop("end_turn");
+                self.stop("end_turn");
+                self.stop("refusal");
+            }
+            "family" => {
+                leave_children();
+                chunk("begun");
+            }
+            "abandons" => {
+                leave_children();
+                chunk("begun");
+                std::process::exit(5);
+            }
+            "crash" => {
+                chunk("begun");
+                eprintln!("loading\nout of memory");
+                std::process::exit(3);
+            }
+            "huge" => {
+                print!("{{\"x\":\"");
+                let bytes = self.detail.parse().unwrap();
+                // The reader may go away first.
+                let _gone = io::copy(&mut io::repeat(b'x').take(bytes), &mut io::stdout());
+            }
+            _ => {}
         }
     }
 
@@ -203,7 +264,41 @@ impl Agent<'_> {
     }
 
     fn stop(&self, reason: &str) {
-        say(&json!({"jsonrpc": "2.0", "id": self.prompt, "result": {"stopReason": reason}}));
+        stopped(&self.prompt, reason);
+    }
+}
+
+fn opened(id: &Value, session: &str) {
+    say(&json!({"jsonrpc": "2.0", "id": id, "result": {"sessionId": session, "modes": {}}}));
+}
+
+fn stopped(id: &Value, reason: &str) {
+    say(&json!({"jsonrpc": "2.0", "id": id, "result": {"stopReason": reason}}));
+}
+
+/// A chunk whose content is not what JSON should be.
+fn tear(content: &[u8]) {
+    let mut line =
+        br#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":
+        {"sessionUpdate":"agent_message_chunk","#
+            .to_vec();
+    line.retain(|byte| *byte != b'\n');
+    line.extend_from_slice(content);
+    line.extend_from_slice(b"}}}\n");
+    io::stdout().write_all(&line).unwrap();
+}
+
+/// One that does not hear SIGTERM, and one that keeps the agent's output open.
+#[expect(
+    clippy::zombie_processes,
+    reason = "they are left to whoever ends the agent"
+)]
+fn leave_children() {
+    for script in [r#"trap "" TERM; sleep 120; sleep 120"#, "exec sleep 120"] {
+        std::process::Command::new("sh")
+            .args(["-c", script])
+            .spawn()
+            .unwrap();
     }
 }
 

@@ -4,18 +4,20 @@
     reason = "a set-up that fails has failed the test"
 )]
 
+mod answers;
 mod bench;
 mod ending;
 mod fake;
+mod faults;
+mod pair;
+mod prompt;
 
 use std::time::Duration;
 
-use bench::{Bench, SESSION, answered, channel_id, exists, fake, opened};
-use buzz_adapters::acp::Permissions;
+use bench::{Bench, SESSION, WORKER, answered, exists, fake, opened};
+use buzz_adapters::acp::{AcpSettingsHandle, Permissions};
 use buzz_proto::ids::TurnId;
-use buzz_proto::schedule::{
-    Action, DownCause, FailureClass, Input, OpenCause, Session, SessionRef, StopReason, TurnEnd,
-};
+use buzz_proto::schedule::{Action, DownCause, Input, OpenCause, Session, SessionRef, TurnEnd};
 use buzz_proto::wire::Excerpt;
 
 /// Not a test: the body of the agents that the others start.
@@ -52,28 +54,6 @@ fn a_session_is_resumed_until_it_is_closed() {
     bench.start(3, Session::Resume(SESSION), &["three"]);
     assert_eq!(bench.fact(), unknown(3));
     bench.ends_quietly();
-}
-
-#[test]
-fn the_prompt_tells_who_wrote_what_when_and_where() {
-    let mut settings = fake("blocks");
-    settings.preamble = Some("Be brief.".to_owned());
-    let mut bench = Bench::up(settings);
-    let line = |text: &str| {
-        let channel = channel_id();
-        format!(
-            "<[2026-01-02 03:04:05 UTC] cdcdcdcdcdcd in channel {channel}, thread abababababab:\n\n{text}>"
-        )
-    };
-
-    bench.start(1, Session::Fresh(SESSION), &["a", "b\u{0}\u{202e}"]);
-    assert_eq!(bench.fact(), opened(1));
-    let both = format!("<Be brief.>{}{}", line("a"), line("b\u{0}\u{202e}"));
-    assert_eq!(bench.end(), answered(&both));
-
-    bench.start(2, Session::Resume(SESSION), &["c"]);
-    assert_eq!(bench.fact(), opened(2));
-    assert_eq!(bench.end(), answered(&line("c")));
 }
 
 #[test]
@@ -153,7 +133,9 @@ fn a_turn_cancelled_while_its_session_opens_is_never_prompted() {
 
 #[test]
 fn a_session_that_the_agent_forgot_is_reported_as_unknown() {
-    let mut bench = Bench::up(fake("forgets"));
+    let mut settings = fake("forgets");
+    settings.limits.resume_settle = Duration::from_secs(600);
+    let mut bench = Bench::up(settings);
     bench.turn("one");
 
     bench.start(2, Session::Resume(SESSION), &["two"]);
@@ -177,9 +159,9 @@ fn a_resumed_session_that_stays_silent_counts_as_known() {
 
 #[test]
 fn a_session_that_does_not_open_is_reported_with_the_reason() {
-    let mut bench = Bench::up(fake("locked"));
+    let mut bench = Bench::up(fake(r#"locked:{"code":-32603,"message":"no model"}"#));
     bench.start(1, Session::Fresh(SESSION), &["hello"]);
-    assert_eq!(bench.fact(), refused(1, "Authentication required (-32000)"));
+    assert_eq!(bench.fact(), refused(1, "no model (-32603)"));
 
     let folder = tempfile::tempdir().unwrap();
     let gate = folder.path().join("open");
@@ -215,70 +197,6 @@ fn a_worker_that_is_not_free_refuses_a_turn() {
 }
 
 #[test]
-fn the_end_of_a_prompt_is_read_from_its_answer() {
-    let stopped = |stop| TurnEnd::Answered {
-        reply: String::new(),
-        stop,
-    };
-    let failed = |class, text: &str| TurnEnd::Failed {
-        class,
-        text: Excerpt::new(text),
-    };
-    let none = "the answer to session/prompt has no stop reason";
-    let usage = FailureClass::UsageLimit { until: None };
-    for (answer, end) in [
-        (
-            r#""result":{"stopReason":"End_Turn"}"#,
-            stopped(StopReason::EndTurn),
-        ),
-        (
-            r#""result":{"stopReason":"max_tokens"}"#,
-            stopped(StopReason::MaxTokens),
-        ),
-        (
-            r#""result":{"stopReason":"max_turn_requests"}"#,
-            stopped(StopReason::MaxTurnRequests),
-        ),
-        (
-            r#""result":{"stopReason":"refusal"}"#,
-            stopped(StopReason::Refusal),
-        ),
-        (r#""result":{"stopReason":"cancelled"}"#, TurnEnd::Cancelled),
-        (r#""result":{}"#, failed(FailureClass::Protocol, none)),
-        (r#""result":null"#, failed(FailureClass::Protocol, none)),
-        (
-            r#""result":{"stopReason":"tired"}"#,
-            failed(FailureClass::Protocol, "unknown stop reason \"tired\""),
-        ),
-        (
-            r#""error":{"code":-32000,"message":"log in"}"#,
-            failed(FailureClass::NeedsHuman, "log in (-32000)"),
-        ),
-        (
-            r#""error":{"code":-32603,"message":"x","data":{"codex_error_info":"usage_limit_exceeded"}}"#,
-            failed(
-                usage,
-                r#"x (-32603): {"codex_error_info":"usage_limit_exceeded"}"#,
-            ),
-        ),
-        (
-            r#""error":{"code":-32603,"message":"about the usage_limit of an ACP session"}"#,
-            failed(
-                FailureClass::Transient,
-                "about the usage_limit of an ACP session (-32603)",
-            ),
-        ),
-        (
-            r#""error":"broken""#,
-            failed(FailureClass::Transient, "\"broken\" (0)"),
-        ),
-    ] {
-        let mut bench = Bench::up(fake(&format!("answer:{answer}")));
-        assert_eq!(bench.turn("hello"), end, "{answer}");
-    }
-}
-
-#[test]
 fn a_worker_is_given_no_keys() {
     let mut settings = fake("variables");
     settings.env.extend(
@@ -298,15 +216,32 @@ fn a_worker_is_given_no_keys() {
 }
 
 #[test]
+fn a_worker_keeps_the_settings_that_it_was_started_with() {
+    let settings = AcpSettingsHandle::new(fake("variables"));
+    let mut bench = Bench::up(settings.clone());
+
+    settings.set(fake("echo"));
+
+    assert_ne!(bench.turn("hello"), answered("hello"));
+    bench.order(Action::Kill { worker: WORKER });
+    assert_eq!(bench.down(), DownCause::Killed);
+    bench.order(Action::Spawn { worker: WORKER });
+    assert_eq!(bench.fact(), Input::WorkerUp { worker: WORKER });
+    assert_eq!(bench.turn("hello"), answered("hello"));
+}
+
+#[test]
 fn settings_are_shown_without_values() {
     let mut settings = fake("echo");
     settings.args = vec!["--token=hidden".to_owned()];
     settings.env = vec![("TOKEN".into(), "hidden".into())];
 
-    let shown = format!("{settings:?}");
+    let handle = AcpSettingsHandle::new(settings.clone());
 
-    assert!(shown.contains("TOKEN"));
-    assert!(!shown.contains("hidden"));
+    for shown in [format!("{settings:?}"), format!("{handle:?}")] {
+        assert!(shown.contains("TOKEN"));
+        assert!(!shown.contains("hidden"));
+    }
 }
 
 fn unknown(turn: u64) -> Input {

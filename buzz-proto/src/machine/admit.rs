@@ -51,6 +51,8 @@ impl Machine {
                 | Schedule::Channel { .. }
                 | Schedule::Link { .. }
                 | Schedule::Settled { .. }
+                | Schedule::Outbox { .. }
+                | Schedule::RelayKey { .. }
                 | Schedule::WallClock(_),
             ) => {
                 out.push(stale(StaleWhat::Part));

@@ -46,6 +46,12 @@ impl Machine {
                 }
                 out.push(Action::Relay(From::Channel { channel, state }));
             }
+            From::RelayKey { key } => {
+                if self.scheduler.is_some() {
+                    let told = schedule::Input::RelayKey { key };
+                    self.routed.push_back(Input::Schedule(told));
+                }
+            }
             From::Ended => self.end = End::Ended,
             // Wakes are derived at the exit, from the guards that the parts asked.
             From::WakeAt(_) => {}
@@ -98,6 +104,9 @@ impl Machine {
             other @ (From::Spawn { .. }
             | From::Kill { .. }
             | From::Start { .. }
+            | From::Query { .. }
+            | From::Verify { .. }
+            | From::Abort { .. }
             | From::CancelTurn { .. }
             | From::CloseSession { .. }) => out.push(Action::Schedule(other)),
         }
@@ -139,6 +148,12 @@ impl Machine {
                 if self.scheduler.is_some() {
                     let settled = schedule::Input::Settled { job, verdict };
                     self.routed.push_back(Input::Schedule(settled));
+                }
+            }
+            From::Outbox { is_half_full } => {
+                if self.scheduler.is_some() {
+                    let told = schedule::Input::Outbox { is_half_full };
+                    self.routed.push_back(Input::Schedule(told));
                 }
             }
             From::Ended => self.end_link(now.time()),

@@ -74,6 +74,8 @@ pub enum RefusedWhy {
     NoMention,
     /// Its kind is not asked for.
     Kind,
+    /// It could not be found out whether its author, an agent, belongs to the same owner.
+    AuthorUnknown,
     /// An owner command is older than its limit.
     StaleCommand,
 }
@@ -86,6 +88,7 @@ impl RefusedWhy {
             Self::Author => "refused: author",
             Self::NoMention => "refused: no mention",
             Self::Kind => "refused: kind",
+            Self::AuthorUnknown => "refused: author unknown",
             Self::StaleCommand => "refused: stale command",
         }
     }

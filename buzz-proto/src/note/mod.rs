@@ -208,6 +208,64 @@ pub enum Note {
         /// How many events it answers.
         events: u32,
     },
+    /// A turn ended without an answer, and what it was to answer is tried again.
+    TurnRetried {
+        /// The turn.
+        turn: TurnId,
+        /// Its scope.
+        scope: Scope,
+        /// Why there was no answer.
+        why: TurnFailure,
+        /// Attempts so far.
+        attempts: u16,
+        /// Until the next one, at least.
+        #[serde(with = "crate::json::nanos")]
+        wait: Duration,
+    },
+    /// A turn begins in a fresh session without what was said before, which could not be read.
+    ContextUnread {
+        /// The turn.
+        turn: TurnId,
+        /// Its scope.
+        scope: Scope,
+    },
+    /// A scope waits for the worker that has its session and is busy with another scope.
+    Held {
+        /// The scope.
+        scope: Scope,
+        /// The worker.
+        worker: WorkerId,
+    },
+    /// The wait for a worker is over.
+    HoldEnded {
+        /// The scope.
+        scope: Scope,
+        /// The worker.
+        worker: WorkerId,
+        /// How long it lasted.
+        #[serde(with = "crate::json::nanos")]
+        wait: Duration,
+        /// How it ended.
+        how: HoldEnd,
+    },
+    /// The workers' account has used up its allowance: no turn starts for a while.
+    UsageLimited {
+        /// The end that was named.
+        until: Option<UnixTime>,
+        /// Until one turn tries again.
+        #[serde(with = "crate::json::nanos")]
+        wait: Duration,
+    },
+    /// The workers' account has an allowance again.
+    UsageRestored,
+    /// A slot's workers end too often: the next one is started after a longer rest, to try.
+    BreakerOpened {
+        /// The worker that ended last.
+        worker: WorkerId,
+        /// The rest.
+        #[serde(with = "crate::json::nanos")]
+        wait: Duration,
+    },
     /// A turn ended, and its events have an outcome.
     TurnEnded {
         /// The turn.
@@ -289,6 +347,11 @@ impl Note {
             Self::Joined { .. }
                 | Self::WorkerUp { .. }
                 | Self::TurnStarted { .. }
+                | Self::TurnRetried { .. }
+                | Self::Held { .. }
+                | Self::HoldEnded { .. }
+                | Self::UsageLimited { .. }
+                | Self::UsageRestored
                 | Self::Link(LinkNote::Live { .. } | LinkNote::Lost { .. })
         )
     }
@@ -323,6 +386,13 @@ impl Note {
             Self::WorkerUp { .. } => "worker up",
             Self::WorkerDown { .. } => "worker down",
             Self::TurnStarted { .. } => "turn started",
+            Self::TurnRetried { .. } => "turn retried",
+            Self::ContextUnread { .. } => "context unread",
+            Self::Held { .. } => "held",
+            Self::HoldEnded { .. } => "hold ended",
+            Self::UsageLimited { .. } => "usage limited",
+            Self::UsageRestored => "usage restored",
+            Self::BreakerOpened { .. } => "breaker opened",
             Self::TurnEnded { .. } => "turn ended",
             Self::Controlled { .. } => "controlled",
             Self::NothingToControl { .. } => "nothing to control",

@@ -54,4 +54,29 @@ pub enum TurnFailure {
     },
     /// Work on it was begun in several lives of the agent and never ended.
     Interrupted,
+    /// The account of the workers has used up its allowance.
+    UsageLimit,
+    /// Its worker is replaced, as asked.
+    Renewed,
+    /// Several workers ended at this one event.
+    Poisonous,
+    /// Someone must log in or configure something.
+    NeedsHuman {
+        /// The worker's words.
+        text: Excerpt,
+    },
+}
+
+/// How the wait of a scope for the worker of its session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum HoldEnd {
+    /// It goes on in its session.
+    Home,
+    /// It waited long enough and goes on elsewhere, in a fresh session.
+    Forked,
+    /// The session is gone: there is nothing to wait for. Told at once, or, where the wait was long
+    /// enough by then, when it goes on elsewhere.
+    Released,
+    /// There is no work left.
+    Dropped,
 }

@@ -199,6 +199,12 @@ pub enum Action {
         /// The verdict.
         verdict: Verdict,
     },
+    /// Durable jobs fill half of the outbox from now on, by number or by bytes, or do so no more.
+    /// Routed to the workers' scheduler.
+    Outbox {
+        /// Whether they do.
+        is_half_full: bool,
+    },
     /// Every job has its verdict and none will be taken.
     Ended,
     /// A fact worth telling.

@@ -16,6 +16,7 @@
 mod answers;
 mod calls;
 mod config;
+mod farewell;
 mod interface;
 mod job;
 mod marks;

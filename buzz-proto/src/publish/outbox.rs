@@ -31,6 +31,8 @@ pub(super) struct Outbox {
     latest_max: usize,
     rows: BTreeMap<JobId, Row>,
     bytes: u64,
+    /// Those of `Durable` jobs.
+    durable_bytes: u64,
     places: u64,
     posts: Ready,
     sends: Ready,
@@ -54,6 +56,7 @@ impl Outbox {
             latest_max: size(config.latest_max),
             rows: BTreeMap::new(),
             bytes: 0,
+            durable_bytes: 0,
             places: 0,
             posts: Ready::default(),
             sends: Ready::default(),
@@ -116,7 +119,7 @@ impl Outbox {
             }
             Sort::Mark => self.mark = Some(job),
         }
-        self.bytes = self.bytes.saturating_add(row.bytes);
+        self.charge(row.sort, row.bytes);
         self.expiries.insert((row.expires, job));
         self.rows.insert(job, row);
         self.index(job);
@@ -137,7 +140,7 @@ impl Outbox {
             }
             Sort::Mark => self.mark = None,
         }
-        self.bytes = self.bytes.saturating_sub(row.bytes);
+        self.discharge(row.sort, row.bytes);
         self.expiries.remove(&(row.expires, job));
         self.check();
         Some(row)
@@ -170,9 +173,25 @@ impl Outbox {
             return;
         };
         *signed = signature;
-        self.bytes = self.bytes.saturating_sub(row.bytes);
+        let (sort, before) = (row.sort, row.bytes);
         row.weigh();
-        self.bytes = self.bytes.saturating_add(row.bytes);
+        let after = row.bytes;
+        self.discharge(sort, before);
+        self.charge(sort, after);
+    }
+
+    fn charge(&mut self, sort: Sort, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if sort == Sort::Durable {
+            self.durable_bytes = self.durable_bytes.saturating_add(bytes);
+        }
+    }
+
+    fn discharge(&mut self, sort: Sort, bytes: u64) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+        if sort == Sort::Durable {
+            self.durable_bytes = self.durable_bytes.saturating_sub(bytes);
+        }
     }
 
     /// Forgets the signature of a job that waits its turn.
@@ -239,9 +258,26 @@ impl Outbox {
         self.rows.first_key_value().map(|(job, _)| *job)
     }
 
-    /// The oldest `Latest` job.
-    pub(super) fn oldest_latest(&self) -> Option<JobId> {
-        self.latest.first().map(|(_, job)| *job)
+    /// The oldest `Latest` job other than this one.
+    pub(super) fn oldest_latest(&self, but: Option<JobId>) -> Option<JobId> {
+        let mut jobs = self.latest.iter().map(|(_, job)| *job);
+        jobs.find(|job| Some(*job) != but)
+    }
+
+    /// The job of a key that was submitted last.
+    pub(super) fn newest(&self, key: LatestKey) -> Option<JobId> {
+        self.newest.get(&key).copied()
+    }
+
+    /// Brings the end of a job's time forward.
+    pub(super) fn hasten(&mut self, job: JobId, expires: MonoTime) {
+        if let Some(row) = self.rows.get_mut(&job)
+            && expires < row.expires
+        {
+            self.expiries.remove(&(row.expires, job));
+            self.expiries.insert((expires, job));
+            row.expires = expires;
+        }
     }
 
     /// Jobs without a verdict.
@@ -253,6 +289,12 @@ impl Outbox {
     pub(super) fn durable_len(&self) -> usize {
         let others = self.latest.len().saturating_add(self.mark.iter().len());
         self.rows.len().saturating_sub(others)
+    }
+
+    /// Whether `Durable` jobs fill half of it, by number or by bytes.
+    pub(super) fn is_half_full(&self) -> bool {
+        self.durable_len().saturating_mul(2) >= self.jobs_max
+            || self.durable_bytes.saturating_mul(2) >= self.bytes_max
     }
 
     /// A job that can be sent away: it is not out.

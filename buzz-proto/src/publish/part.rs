@@ -40,6 +40,8 @@ pub(super) struct Part {
     pub(super) stored: u64,
     pub(super) wall: Option<WallClock>,
     pub(super) is_live: bool,
+    /// Whether it was last said that durable jobs fill half of the outbox.
+    pub(super) is_half_full: bool,
     /// Whether `POST /events` is known not to exist: then all jobs go by the socket.
     pub(super) has_no_route: bool,
     /// Whether `POST /query` is known not to exist, or not for us: then nothing is looked up.
@@ -100,6 +102,7 @@ impl Part {
             stored: 0,
             wall: None,
             is_live: false,
+            is_half_full: false,
             has_no_route: false,
             has_no_query: false,
             life: Life::Open,
@@ -211,7 +214,7 @@ impl Part {
                     stale(StaleWhat::Job, out);
                 }
             }
-            Command::Shutdown { grace } => self.shut_down(now.after(grace)),
+            Command::Shutdown { grace } => self.shut_down(grace, now),
         }
     }
 
@@ -226,21 +229,6 @@ impl Part {
                 Err(_) => return self.refuse(job, row.sort, Verdict::Evicted),
             }
         }
-    }
-
-    fn shut_down(&mut self, until: MonoTime) {
-        self.life = match self.life {
-            Life::Open => Life::Ending { until },
-            Life::Ending { until: before } => Life::Ending {
-                until: before.min(until),
-            },
-            Life::Ended => Life::Ended,
-        };
-        while let Some(job) = self.outbox.oldest_latest() {
-            self.settle(job, Verdict::Cancelled);
-        }
-        self.marks.close();
-        self.take_mark_back();
     }
 
     fn signed(&mut self, ticket: Ticket, event: Bytes, now: MonoTime, out: &mut Vec<Action>) {

@@ -22,8 +22,10 @@ impl Part {
         let mut moved = self.give_up_calls(now, quotas, out);
         moved |= self.expire(now);
         moved |= self.end_grace(now);
+        moved |= self.give_up_presence(now, quotas);
         moved |= self.end_rests(now);
         out.append(&mut self.decided);
+        self.tell_filling(out);
         self.line_up(quotas);
         while self.take_turn(now, quotas, out) {
             moved = true;
@@ -110,6 +112,15 @@ impl Part {
             moved = true;
         }
         moved
+    }
+
+    /// Says when durable jobs begin or cease to fill half of the outbox.
+    fn tell_filling(&mut self, out: &mut Vec<Action>) {
+        let is_half_full = self.outbox.is_half_full();
+        if is_half_full != self.is_half_full {
+            self.is_half_full = is_half_full;
+            out.push(Action::Outbox { is_half_full });
+        }
     }
 
     /// The end, once nothing is owed.

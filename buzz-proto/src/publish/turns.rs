@@ -266,7 +266,7 @@ impl Part {
             && (rank == Rank::Durable || count(rows.filter(cosmetic)) < cosmetic_max)
     }
 
-    fn goes_by_socket(&self, row: &Row) -> bool {
+    pub(super) fn goes_by_socket(&self, row: &Row) -> bool {
         self.has_no_route || row.route == Route::Socket
     }
 

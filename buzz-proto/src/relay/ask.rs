@@ -141,6 +141,10 @@ impl Relay {
             out.push(Action::Abort { ticket });
             return true;
         }
+        if let Some(key) = self.inform.tell_key() {
+            out.push(Action::RelayKey { key });
+            return true;
+        }
         if self.link.live().is_none() {
             return false;
         }

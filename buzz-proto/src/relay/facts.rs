@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use super::history::call::{Call, Measure};
 use super::history::page::Page;
 use super::link::Return;
 use super::membership::Change;
@@ -14,6 +13,7 @@ use super::{
     Action, Channels, CloseCause, Command, ConnectCause, End, HttpAnswer, Interest, Relay, Sub,
     SubState, stale,
 };
+use crate::call::{Call, Measure};
 use crate::ids::{ChannelId, ConnId, Ticket, WriteId};
 use crate::note::{LinkNote, Note, ReadFailure, StaleWhat, SubPhase};
 use crate::quotas::Quotas;

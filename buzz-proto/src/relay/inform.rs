@@ -1,13 +1,13 @@
-//! What the relay tells of itself (NIP-11): its largest page, and, in the header of the answer,
-//! its time.
+//! What the relay tells of itself (NIP-11): its largest page, the key it signs with, and, in the
+//! header of the answer, its time.
 
 use core::time::Duration;
 
-use bytes::Bytes;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::HttpAnswer;
-use crate::ids::Ticket;
+use crate::ids::{PubKey, Ticket};
 use crate::time::{MonoTime, Now, Why};
 
 /// After this nobody waits for the answer.
@@ -16,7 +16,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inform {
     phase: Phase,
-    limit_max: Option<u32>,
+    document: Document,
+    /// The key that was told last.
+    told: Option<PubKey>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,7 +41,7 @@ impl Inform {
 
     /// The largest page that the relay gives, as far as it is known.
     pub(super) const fn limit_max(&self) -> Option<u32> {
-        self.limit_max
+        self.document.limit_max
     }
 
     /// Whether an answer is not to be waited for.
@@ -81,22 +83,48 @@ impl Inform {
     /// The answer came.
     pub(super) fn answered(&mut self, answer: &HttpAnswer) {
         self.phase = Phase::Over;
-        if answer.status == 200 {
-            self.limit_max = limit_max(&answer.body);
-        }
+        // Another page than the document, say of a proxy, tells nothing of the relay.
+        let document = (answer.status == 200).then(|| Document::read(&answer.body));
+        self.document = document.flatten().unwrap_or(self.document);
+    }
+
+    /// The key of the relay, if it is not the one told before.
+    pub(super) fn tell_key(&mut self) -> Option<Option<PubKey>> {
+        let key = self.document.key;
+        let is_news = key != self.told;
+        self.told = key;
+        is_news.then_some(key)
     }
 }
 
-/// `limitation.max_limit` of the document.
-pub(crate) fn limit_max(body: &Bytes) -> Option<u32> {
-    #[derive(Deserialize)]
-    struct Document {
-        limitation: Option<Limitation>,
+/// What of the information document decides actions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Document {
+    /// `limitation.max_limit`; nothing where it is no number of events.
+    pub(crate) limit_max: Option<u32>,
+    /// `self`, the key that the relay signs with; nothing where it is no key.
+    pub(crate) key: Option<PubKey>,
+}
+
+impl Document {
+    /// Reads the document. A member that is not as it should be spoils no other one.
+    pub(crate) fn read(body: &[u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Members {
+            limitation: Option<Value>,
+            #[serde(rename = "self")]
+            key: Option<Value>,
+        }
+        // A derived struct would also be read from an array.
+        if !body.trim_ascii_start().starts_with(b"{") {
+            return None;
+        }
+        let Members { limitation, key } = serde_json::from_slice(body).ok()?;
+        let limit = limitation.and_then(|limits| limits.get("max_limit")?.as_u64());
+        let limit = limit.and_then(|limit| u32::try_from(limit).ok());
+        Some(Self {
+            limit_max: limit.filter(|limit| *limit > 0),
+            key: key.and_then(|key| key.as_str()?.parse().ok()),
+        })
     }
-    #[derive(Deserialize)]
-    struct Limitation {
-        max_limit: Option<u32>,
-    }
-    let document: Document = serde_json::from_slice(body).ok()?;
-    document.limitation?.max_limit.filter(|limit| *limit > 0)
 }

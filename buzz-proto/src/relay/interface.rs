@@ -335,6 +335,12 @@ pub enum Action {
         /// Whether it is live.
         live: bool,
     },
+    /// The key that the relay signs with, as it tells (NIP-11 `self`). Said when it differs from what
+    /// was said before; at first none is known. Routed to the workers' scheduler.
+    RelayKey {
+        /// The key; nothing where the relay names none.
+        key: Option<PubKey>,
+    },
     /// The part has ended and wants nothing more.
     Ended,
     /// A fact worth telling.
@@ -451,6 +457,12 @@ pub struct HttpAnswer {
     /// The body.
     #[serde(with = "crate::json::text")]
     pub body: Bytes,
+}
+
+impl From<Note> for Action {
+    fn from(note: Note) -> Self {
+        Self::Note(note)
+    }
 }
 
 /// What became of an EVENT on the socket.

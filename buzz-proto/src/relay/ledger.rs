@@ -160,10 +160,12 @@ impl Ledger {
                 are_known = false;
                 continue;
             };
-            let lives = held.lives.saturating_add(1);
-            let dated = held.dated;
-            held.started.get_or_insert(Started {
-                dated,
+            let lives = held
+                .started
+                .map_or_else(|| held.lives.saturating_add(1), |started| started.lives);
+            // Begun again in this life, it may be answered together with other events.
+            held.started = Some(Started {
+                dated: held.dated,
                 event: *id,
                 target,
                 lives,

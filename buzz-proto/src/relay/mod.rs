@@ -33,7 +33,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 pub use config::{Channels, Config, Limits};
-pub(crate) use inform::limit_max;
+pub(crate) use inform::Document;
 pub use interface::*;
 pub use record::{Done, Record, Started};
 pub(crate) use room::Room;
@@ -78,7 +78,7 @@ pub struct Relay {
     answers: history::answers::Answers,
     inform: inform::Inform,
     /// Whether `/query` can be used.
-    route: history::call::Route,
+    route: crate::call::Route,
     outbound: outbound::Outbound,
     roster: roster::Roster,
     changes: VecDeque<membership::Change>,
@@ -197,7 +197,7 @@ impl Relay {
             resumed: None,
             answers: history::answers::Answers::none(),
             inform: inform::Inform::default(),
-            route: history::call::Route::default(),
+            route: crate::call::Route::default(),
             outbound: outbound::Outbound::default(),
             roster: roster::Roster::new(me, limits, seed.derive(3)),
             changes: VecDeque::new(),
@@ -359,7 +359,7 @@ impl Relay {
         // Everything is read anew after a reconnect.
         self.sync.is_due = false;
         self.auth.reset();
-        self.route = history::call::Route::default();
+        self.route = crate::call::Route::default();
         if self
             .recovery
             .page_if(|page| page.call().is_none())

@@ -7,10 +7,10 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::history::call::{Call, Measure};
 use super::membership::{Change, MEMBERS, METADATA, Membership, membership};
 use super::{Action, HttpAnswer, Limits};
 use crate::backoff::Ladder;
+use crate::call::{Call, Measure};
 use crate::ids::{ChannelId, PubKey, Ticket};
 use crate::quotas::{CallLane, Quotas};
 use crate::seed::Seed;
@@ -163,7 +163,7 @@ impl Roster {
         out: &mut Vec<Action>,
     ) -> Option<Ticket> {
         let call = self.call()?;
-        if !call.is_overdue(limits, now) {
+        if !call.is_overdue(limits.answer, now) {
             return None;
         }
         self.broke(quotas, now.time(), out);

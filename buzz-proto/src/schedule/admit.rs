@@ -2,20 +2,31 @@
 //! pass the gates of author, kind and mention.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 use core::time::Duration;
 
+use super::authors::Arrival;
 use super::outcome::{Answer, Speech};
+use super::part::Part;
 use super::queue::dispose;
 use super::scope::{answer_tags, scope_of};
-use super::{Action, Config, RespondTo, Scheduler, Scope, Target, Want};
+use super::{Action, Config, RespondTo, Scope, Target, Want, text};
 use crate::ids::{ChannelId, PubKey};
 use crate::note::{Note, RefusedWhy, TurnFailure};
+use crate::publish::Mark;
 use crate::relay::{ChannelKind, Disposal, Sub};
 use crate::time::{MonoTime, UnixTime};
 use crate::wire::{Event, OwnerCommand};
 
 /// How far ahead of our clock a command may be dated: clocks differ.
 const COMMAND_AHEAD_MAX: Duration = Duration::from_secs(60);
+
+/// Deletion (NIP-09).
+const DELETION: u32 = 5;
+/// Reaction (NIP-25).
+const REACTION: u32 = 7;
+/// Kinds that are not stored (NIP-01).
+const EPHEMERAL: Range<u32> = 20_000..30_000;
 
 /// What an event is to this agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +41,11 @@ enum Admission {
     Refused(RefusedWhy),
     /// Work, in this scope.
     Admitted(Scope),
+    /// It depends on whether its author is an agent of the same owner.
+    Unknown,
 }
 
-impl Scheduler {
+impl Part {
     pub(super) fn arrived(
         &mut self,
         (sub, event): (Sub, Event),
@@ -53,12 +66,19 @@ impl Scheduler {
             }
             Admission::Control(target, want) => {
                 leave(Disposal::Accepted, out);
-                self.control(target, want, out);
+                if !self.control(target, want, now, out) {
+                    self.say_nothing_to_control(target, want, &event, out);
+                }
             }
             Admission::Shutdown => {
                 leave(Disposal::Accepted, out);
                 out.push(Action::ShutdownRequested);
             }
+            Admission::Unknown if self.life.is_ending() => {
+                out.push(Action::Left { sub, count: 1 });
+                dispose([id], Disposal::RefusedForNow, out);
+            }
+            Admission::Unknown => self.look_up(Arrival { sub, event, lives }, now, out),
             // Not disposed of: it is owed to the next life.
             Admission::Admitted(scope) if self.life.is_ending() => {
                 out.push(Action::Note(Note::HandedBack { scope, count: 1 }));
@@ -66,14 +86,14 @@ impl Scheduler {
             }
             Admission::Admitted(scope) if lives >= self.config.limits.lives_max => {
                 out.push(Action::Left { sub, count: 1 });
-                self.report(scope, &event, out);
+                self.report_interrupted(scope, &event, out);
             }
             Admission::Admitted(scope) => self.enqueue(scope, sub, event, now, out),
         }
     }
 
     /// Says that an event is given up: whatever ended the agent at it so often would do it again.
-    fn report(&mut self, scope: Scope, event: &Event, out: &mut Vec<Action>) {
+    fn report_interrupted(&mut self, scope: Scope, event: &Event, out: &mut Vec<Action>) {
         if !self.outcomes.has_room() {
             return dispose([event.id()], Disposal::RefusedForNow, out);
         }
@@ -83,6 +103,33 @@ impl Scheduler {
             tags: answer_tags(scope.channel(), event),
             speech: Speech::Notice {
                 why: TurnFailure::Interrupted,
+                attempts: 1,
+            },
+        };
+        self.outcomes.push(scope, answer, out);
+    }
+
+    /// Says to whoever gave a command that it had no effect.
+    fn say_nothing_to_control(
+        &mut self,
+        target: Target,
+        want: Want,
+        event: &Event,
+        out: &mut Vec<Action>,
+    ) {
+        if !self.outcomes.has_room() || self.life.is_ending() {
+            return;
+        }
+        let scope = match target {
+            Target::Scope(scope) => scope,
+            Target::Channel(channel) => Scope::Conversation(channel),
+        };
+        let answer = Answer {
+            turn: self.next_turn,
+            events: Vec::new(),
+            tags: answer_tags(scope.channel(), event),
+            speech: Speech::Remark {
+                text: text::nothing_to_control(want),
             },
         };
         self.outcomes.push(scope, answer, out);
@@ -102,9 +149,13 @@ impl Scheduler {
             self.wall
                 .map_or_else(|| event.created_at(), |wall| wall.at(now)),
         );
-        if let Some(event) = self.queue.push(scope, sub, event, arrived) {
-            out.push(Action::Left { sub, count: 1 });
-            dispose([event.id()], Disposal::RefusedForNow, out);
+        let (id, author) = (event.id(), event.author());
+        match self.queue.push(scope, sub, event, arrived) {
+            Some(_) => {
+                out.push(Action::Left { sub, count: 1 });
+                dispose([id], Disposal::RefusedForNow, out);
+            }
+            None => self.marks.show(id, author, Mark::Seen, out),
         }
     }
 
@@ -136,9 +187,36 @@ impl Scheduler {
                 Admission::Refused(RefusedWhy::StaleCommand)
             };
         }
-        match refusal(&self.config, self.me, kind, event) {
-            Some(why) => Admission::Refused(why),
-            None => Admission::Admitted(scope_of(self.config.policy, kind, channel, event)),
+        let (author, mentions) = self.judged_as(event);
+        if !is_answered(&self.config, event.kind()) {
+            return Admission::Refused(RefusedWhy::Kind);
+        }
+        if self.config.mention_only && !mentions {
+            return Admission::Refused(RefusedWhy::NoMention);
+        }
+        let scope = scope_of(self.config.policy, kind, channel, event);
+        if may_address(&self.config, kind, author) {
+            return Admission::Admitted(scope);
+        }
+        if !may_be_sibling(&self.config) {
+            return Admission::Refused(RefusedWhy::Author);
+        }
+        match self.authors.is_sibling(author) {
+            Some(true) => Admission::Admitted(scope),
+            Some(false) => Admission::Refused(RefusedWhy::Author),
+            None => Admission::Unknown,
+        }
+    }
+
+    /// Whose word an event counts as, and whether it mentions this agent. A workflow posts with the
+    /// relay's key, and speaks for its owner.
+    fn judged_as(&self, event: &Event) -> (PubKey, bool) {
+        let workflow = event
+            .workflow()
+            .filter(|_| self.relay_key == Some(event.author()));
+        match workflow {
+            Some(workflow) if workflow.mentions.contains(&self.me) => (workflow.owner, true),
+            Some(_) | None => (event.author(), event.mentions(&self.me)),
         }
     }
 
@@ -160,20 +238,6 @@ impl Scheduler {
     }
 }
 
-/// Why an event is not for this agent, if it is not.
-fn refusal(config: &Config, me: PubKey, kind: ChannelKind, event: &Event) -> Option<RefusedWhy> {
-    if !may_address(config, kind, event.author()) {
-        return Some(RefusedWhy::Author);
-    }
-    if !config.kinds.is_empty() && !config.kinds.contains(&event.kind()) {
-        return Some(RefusedWhy::Kind);
-    }
-    if config.mention_only && !event.mentions(&me) {
-        return Some(RefusedWhy::NoMention);
-    }
-    None
-}
-
 /// Clients mention everybody in a direct message, so there a mention gives no right.
 fn may_address(config: &Config, kind: ChannelKind, author: PubKey) -> bool {
     let is_owner = config.owner == Some(author);
@@ -183,6 +247,23 @@ fn may_address(config: &Config, kind: ChannelKind, author: PubKey) -> bool {
         (RespondTo::Allowlist(list), ChannelKind::Stream) => is_owner || list.contains(&author),
         (RespondTo::OwnerOnly, _)
         | (RespondTo::Anyone | RespondTo::Allowlist(_), ChannelKind::Direct) => is_owner,
+    }
+}
+
+/// Whether events of a kind are answered. What only says something of another event, or is not kept,
+/// never is: agents would wake each other with it.
+fn is_answered(config: &Config, kind: u32) -> bool {
+    let is_noise = matches!(kind, DELETION | REACTION) || EPHEMERAL.contains(&kind);
+    !is_noise && (config.kinds.is_empty() || config.kinds.contains(&kind))
+}
+
+/// Agents of the same owner may speak where the owner may and others may not.
+const fn may_be_sibling(config: &Config) -> bool {
+    match config.respond_to {
+        RespondTo::Nobody => false,
+        RespondTo::OwnerOnly | RespondTo::Allowlist(_) | RespondTo::Anyone => {
+            config.owner.is_some()
+        }
     }
 }
 

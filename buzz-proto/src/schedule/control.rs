@@ -4,10 +4,12 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::queue::{count, dispose, tell_left};
-use super::{Action, Scheduler, Scope, Target, Want};
+use super::hold::tell_end;
+use super::part::Part;
+use super::queue::{Waiting, count, dispose, tell_left};
+use super::{Action, Scope, Target, Want};
 use crate::ids::ChannelId;
-use crate::note::Note;
+use crate::note::{HoldEnd, Note};
 use crate::relay::{ChannelState, Disposal};
 use crate::time::{MonoTime, Now, Why};
 
@@ -35,46 +37,62 @@ impl Life {
     }
 }
 
-impl Scheduler {
-    /// Records what is wanted. The turns follow in every phase; what waited before the control is
-    /// dropped here, so that nothing that comes later can be.
-    pub(super) fn control(&mut self, target: Target, want: Want, out: &mut Vec<Action>) {
+impl Part {
+    /// Records what is wanted; whether there was anything to act on. The turns follow in every
+    /// phase; what waited before the control is dropped here, so that nothing that comes later can
+    /// be.
+    pub(super) fn control(
+        &mut self,
+        target: Target,
+        want: Want,
+        now: MonoTime,
+        out: &mut Vec<Action>,
+    ) -> bool {
         let mut found = false;
         for scope in self.targets(target) {
-            found |= self.control_scope(scope, want, out);
+            found |= self.control_scope(scope, want, now, out);
         }
         if !found {
             out.push(Action::Note(Note::NothingToControl { want }));
         }
+        found
     }
 
     /// Whether there was anything to act on.
-    fn control_scope(&mut self, scope: Scope, want: Want, out: &mut Vec<Action>) -> bool {
+    fn control_scope(
+        &mut self,
+        scope: Scope,
+        want: Want,
+        now: MonoTime,
+        out: &mut Vec<Action>,
+    ) -> bool {
         if want == Want::Run {
             return false;
         }
         let id = self.queue.turn(scope);
         let turn = id.and_then(|id| self.turns.get_mut(&id));
         let is_running = turn.is_some();
-        let turn = turn.filter(|turn| !turn.is_cut());
+        let turn = turn.filter(|turn| !turn.is_cut);
         let mut found = turn.is_some();
         let mut discarded = turn.map_or(0, |turn| turn.want(want));
-        if want == Want::StopAndDrop {
-            let dropped = self.queue.clear(scope);
-            found |= !dropped.is_empty();
+        // A batch between two attempts is stopped as one that runs.
+        let dropped = match want {
+            Want::StopAndDrop => self.take(scope, |_| true, now, out),
+            Want::Stop | Want::StopAndRotate if !is_running => {
+                self.take(scope, |waiting| waiting.is_begun, now, out)
+            }
+            Want::Run | Want::Stop | Want::StopAndRotate => Vec::new(),
+        };
+        if !dropped.is_empty() {
+            found = true;
             discarded = discarded.saturating_add(count(&dropped));
-            tell_left(&dropped, out);
-            dispose(
-                dropped.iter().map(|waiting| waiting.event.id()),
-                Disposal::Discarded,
-                out,
-            );
+            discard(&dropped, out);
         }
         if want == Want::StopAndRotate
             && !is_running
-            && let Some(session) = self.pool.current(scope)
+            && let Some(session) = self.sessions.current(scope)
         {
-            self.pool.close(session, out);
+            self.sessions.close(session, out);
             found = true;
         }
         if found {
@@ -87,13 +105,26 @@ impl Scheduler {
         found
     }
 
+    /// Takes out what waits in a scope and fits. A hold without work ends.
+    fn take(
+        &mut self,
+        scope: Scope,
+        fits: impl FnMut(&Waiting) -> bool,
+        now: MonoTime,
+        out: &mut Vec<Action>,
+    ) -> Vec<Waiting> {
+        let (taken, hold) = self.queue.take(scope, fits);
+        tell_end(scope, hold, HoldEnd::Dropped, now, out);
+        taken
+    }
+
     fn targets(&self, target: Target) -> BTreeSet<Scope> {
         match target {
             Target::Scope(scope) => BTreeSet::from([scope]),
             Target::Channel(channel) => self
                 .queue
                 .scopes()
-                .chain(self.pool.scopes())
+                .chain(self.sessions.current_scopes())
                 .filter(|scope| scope.channel() == channel)
                 .collect(),
         }
@@ -103,36 +134,32 @@ impl Scheduler {
         &mut self,
         channel: ChannelId,
         state: ChannelState,
+        now: MonoTime,
         out: &mut Vec<Action>,
     ) {
         match state {
             ChannelState::Joined { kind } => {
                 self.channels.insert(channel, kind);
             }
-            ChannelState::Left => self.leave(channel, out),
+            ChannelState::Left => self.leave(channel, now, out),
         }
     }
 
-    fn leave(&mut self, channel: ChannelId, out: &mut Vec<Action>) {
+    fn leave(&mut self, channel: ChannelId, now: MonoTime, out: &mut Vec<Action>) {
         let scopes = self.targets(Target::Channel(channel));
         if self.channels.remove(&channel).is_none() && scopes.is_empty() {
             return;
         }
         let mut dropped = Vec::new();
         for scope in scopes {
-            dropped.extend(self.queue.clear(scope));
-            self.control_scope(scope, Want::StopAndRotate, out);
+            dropped.extend(self.take(scope, |_| true, now, out));
+            self.control_scope(scope, Want::StopAndRotate, now, out);
         }
         out.push(Action::Note(Note::Left {
             channel,
             dropped: count(&dropped),
         }));
-        tell_left(&dropped, out);
-        dispose(
-            dropped.iter().map(|waiting| waiting.event.id()),
-            Disposal::Discarded,
-            out,
-        );
+        discard(&dropped, out);
     }
 
     /// Begins the end; asked again, the shorter grace holds. What waits is handed back, not
@@ -151,7 +178,7 @@ impl Scheduler {
         }
         let scopes: Vec<Scope> = self.queue.scopes().collect();
         for scope in scopes {
-            let waiting = self.queue.clear(scope);
+            let waiting = self.take(scope, |_| true, now, out);
             if !waiting.is_empty() {
                 let count = count(&waiting);
                 out.push(Action::Note(Note::HandedBack { scope, count }));
@@ -176,14 +203,22 @@ impl Scheduler {
             }
             Life::Over => {}
         }
-        let moved = self.pool.kill_spare(now.time(), out);
+        let moved = self.slots.kill_spare(now.time(), out);
         // Past the grace a message under way is not waited for: its verdict is told all the same.
         let is_silent = self.outcomes.len() == 0 || self.life.is_over();
-        if self.pool.is_down() && self.turns.is_empty() && is_silent {
+        if self.slots.are_down() && self.turns.is_empty() && is_silent {
             self.life = Life::Ended;
+            self.marks.clear(out);
             out.push(Action::Ended);
             return true;
         }
         moved
     }
+}
+
+/// Events leave the queue, discarded.
+fn discard(events: &[Waiting], out: &mut Vec<Action>) {
+    tell_left(events, out);
+    let ids = events.iter().map(|waiting| waiting.event.id());
+    dispose(ids, Disposal::Discarded, out);
 }

@@ -5,8 +5,9 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::part::Part;
 use super::scope::typing_tags;
-use super::{Action, Config, Scheduler, Scope};
+use super::{Action, Config, Scope};
 use crate::bucket::Bucket;
 use crate::ids::JobId;
 use crate::publish::{self, Body, Class, LatestKey, Route};
@@ -96,7 +97,7 @@ impl Cosmetics {
     }
 }
 
-impl Scheduler {
+impl Part {
     /// Says what is due; whether anything was.
     pub(super) fn pump_cosmetics(
         &mut self,

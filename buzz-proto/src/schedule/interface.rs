@@ -5,12 +5,13 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{ChannelId, EventId, JobId, TurnId};
+use crate::ids::{ChannelId, EventId, JobId, PubKey, Ticket, TurnId};
 use crate::note::Note;
 use crate::publish;
-use crate::relay::{ChannelState, Disposal, Sub};
+use crate::relay::{BrokeCause, ChannelState, Disposal, HttpAnswer, Sub};
 use crate::time::{MonoTime, UnixTime};
 use crate::wire::{Event, Excerpt};
 
@@ -79,6 +80,17 @@ impl Session {
             Self::Fresh(session) | Self::Resume(session) => *session,
         }
     }
+}
+
+/// What a worker is told of the time before a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Context {
+    /// Nothing: its session knows, or the conversation begins with the batch.
+    Known,
+    /// What was said, oldest first; may be empty.
+    Before(Vec<Event>),
+    /// That it could not be read.
+    Unread,
 }
 
 /// What a control is aimed at.
@@ -178,6 +190,37 @@ pub enum Input {
         /// The verdict.
         verdict: publish::Verdict,
     },
+    /// Whether durable jobs fill half of the outbox.
+    Outbox {
+        /// Whether they do.
+        is_half_full: bool,
+    },
+    /// The key that the relay signs with, as it tells (NIP-11 `self`).
+    RelayKey {
+        /// The key; nothing where the relay names none.
+        key: Option<PubKey>,
+    },
+    /// A query was answered.
+    Answered {
+        /// The call.
+        ticket: Ticket,
+        /// The answer.
+        answer: HttpAnswer,
+    },
+    /// A query has no answer.
+    Broke {
+        /// The call.
+        ticket: Ticket,
+        /// What went wrong.
+        cause: BrokeCause,
+    },
+    /// An event was checked.
+    Verified {
+        /// The call.
+        ticket: Ticket,
+        /// Whether it is genuine, and says what it was asked for.
+        genuine: bool,
+    },
 }
 
 /// A request of the application to the scheduler.
@@ -191,6 +234,9 @@ pub enum Command {
         /// What.
         want: Want,
     },
+    /// Start every worker anew, as whoever starts them now would: another model, other settings.
+    /// Sessions are given up; a batch under way goes back and is worked on again.
+    Renew,
     /// End within this time.
     Shutdown {
         /// At most this long.
@@ -213,7 +259,9 @@ pub enum Action {
         /// Its name.
         worker: WorkerId,
     },
-    /// Run a turn; answer with `SessionOpened` or `SessionFailed`, `Progressed`, and `Finished`.
+    /// Run a turn; answer with `SessionOpened` or `SessionFailed`, `Progressed`, and `Finished`. A
+    /// session that does not open for a reason that a [`FailureClass`] names ends its turn as
+    /// `Finished` at once.
     /// Where a session to resume is gone, the same batch is started once more under a new id; the
     /// notes go on to name the first.
     Start {
@@ -225,6 +273,8 @@ pub enum Action {
         scope: Scope,
         /// What happened, oldest first; never empty.
         batch: Vec<Event>,
+        /// What was said before.
+        context: Context,
     },
     /// Ask the worker to end a turn early; `Finished` still comes.
     CancelTurn {
@@ -259,6 +309,29 @@ pub enum Action {
     },
     /// Publish something. Routed to the publisher.
     Publish(publish::Command),
+    /// `POST /query` with this body, its NIP-98 header signed anew; answer with `Answered` or
+    /// `Broke`.
+    Query {
+        /// To be echoed.
+        ticket: Ticket,
+        /// The body.
+        #[serde(with = "crate::json::text")]
+        body: Bytes,
+    },
+    /// Check id and signature of an event; answer with `Verified`.
+    Verify {
+        /// To be echoed.
+        ticket: Ticket,
+        /// The event.
+        event: Event,
+        /// Whether its `auth` tag (NIP-OA) must be the word of this owner for its author.
+        owner: Option<PubKey>,
+    },
+    /// The answer to this call is not awaited any more.
+    Abort {
+        /// The call.
+        ticket: Ticket,
+    },
     /// Someone with the right to ask wants the whole agent to end. Routed to the machine.
     ShutdownRequested,
     /// Every worker has ended, and nothing more is started or submitted. Messages that are under way
@@ -269,6 +342,12 @@ pub enum Action {
     Note(Note),
     /// Call `Tick` then; last, and only when it changed.
     WakeAt(Option<MonoTime>),
+}
+
+impl From<Note> for Action {
+    fn from(note: Note) -> Self {
+        Self::Note(note)
+    }
 }
 
 /// Why a worker is down.
@@ -361,6 +440,8 @@ pub enum FailureClass {
     },
     /// Someone must log in or configure something.
     NeedsHuman,
+    /// The worker has forgotten the session.
+    SessionGone,
     /// The worker broke the protocol.
     Protocol,
 }

@@ -1,65 +1,73 @@
 //! Workers: who may address the agent, what is one conversation, which worker takes it, and what
 //! becomes of it.
 //!
-//! An arrived event is refused, obeyed or queued; one on which work was begun in several lives and
-//! never ended is reported. Queued events wait in the row of their scope.
-//! A scope with waiting events and no turn is ready; the scope that has waited longest gets a
-//! worker that is idle, in the session it had there before if that still lives. A turn ends once:
-//! with an answer, a failure, or because its owner discarded it. Answers and failures are
-//! published in the order of their turns, one message of a scope at a time, and only the verdict
-//! on the last of them disposes of the events. Every wait has a limit, so that no worker that
-//! hangs, dies or answers late can hold a scope for ever.
+//! An arrived event is refused, obeyed or queued, at once or when its author was looked up; one on
+//! which work was begun in several lives and never ended is reported. Queued events wait in the row
+//! of their scope. A scope with waiting events and no turn is ready; the scope that has waited
+//! longest gets a worker that is idle, in the session it had there before if that still lives. A
+//! thread whose session lives on a busy worker is held for a while before it goes elsewhere. A turn
+//! ends once: with an answer, because its owner discarded it, or with a failure. What may pass is
+//! tried again after a rest; any other failure, and the last attempt, is reported. Answers and
+//! failures are published in the order of their turns, one message of a scope at a time, and only
+//! the verdict on the last of them disposes of the events. Every wait has a limit, so that no worker
+//! that hangs, dies or answers late can hold a scope for ever.
+//!
+//! [`admit`] and [`authors`] let events in, [`queue`] keeps them and [`hold`] says which may start,
+//! [`start`] starts them on a worker of [`slots`] in a session of [`sessions`], with what [`context`]
+//! has read; [`turn`] watches them, [`finish`] ends them, [`retry`] decides what is tried again, and
+//! [`outcome`] says the rest. [`control`] is what owners and channels want, [`marks`] and
+//! [`cosmetic`] what people see meanwhile.
 
 mod admit;
+mod authors;
 mod config;
+mod context;
 mod control;
 mod cosmetic;
+mod finish;
+mod hold;
 mod interface;
+mod limits;
+mod marks;
 mod outcome;
-mod pool;
+mod part;
 mod queue;
+mod retry;
 mod scope;
+mod sessions;
+mod slots;
+mod start;
 mod text;
 mod turn;
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-pub use config::{Config, Limits, Policy, RespondTo};
+pub use config::{Config, Policy, RespondTo};
 pub use interface::{
-    Action, Command, DownCause, FailureClass, Input, OpenCause, Scope, Session, SessionRef,
-    StopReason, Target, TurnEnd, Want, WorkerId,
+    Action, Command, Context, DownCause, FailureClass, Input, OpenCause, Scope, Session,
+    SessionRef, StopReason, Target, TurnEnd, Want, WorkerId,
 };
+pub use limits::Limits;
 
-use self::control::Life;
-use self::cosmetic::Cosmetics;
-use self::outcome::Outcomes;
-use self::pool::Pool;
-use self::queue::Queue;
-use self::turn::Turn;
+use self::part::Part;
 use crate::config::ConfigError;
-use crate::ids::{ChannelId, JobId, PubKey, TurnId};
+use crate::ids::{JobId, PubKey};
 use crate::note::{Note, StaleWhat};
-use crate::relay::ChannelKind;
+use crate::quotas::Quotas;
 use crate::seed::Seed;
 use crate::step::Step;
-use crate::time::{MonoTime, Now, UnixTime, WallClock, Why};
+use crate::time::{MonoTime, Now, Why};
+
+/// Calls over HTTP at a time, of a scheduler without a machine.
+const CALLS_MAX: u32 = 4;
 
 /// Hands events to workers and publishes what they answer.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
-    config: Config,
-    me: PubKey,
+    part: Part,
     step: Step,
-    wall: Option<WallClock>,
-    life: Life,
-    channels: BTreeMap<ChannelId, ChannelKind>,
-    queue: Queue,
-    pool: Pool,
-    turns: BTreeMap<TurnId, Turn>,
-    next_turn: TurnId,
-    outcomes: Outcomes,
-    cosmetics: Cosmetics,
+    /// Used only where no machine lends its own.
+    quotas: Quotas,
 }
 
 /// What a scheduler holds at present.
@@ -67,6 +75,10 @@ pub struct Scheduler {
 pub struct View {
     /// Events that wait for a turn.
     pub queued: usize,
+    /// Scopes that wait for the worker of their session.
+    pub held: usize,
+    /// Scopes that rest before the next attempt.
+    pub resting: usize,
     /// Turns under way.
     pub running: usize,
     /// Ended turns whose answer or notice has no verdict yet.
@@ -75,6 +87,8 @@ pub struct View {
     pub workers_up: usize,
     /// Sessions that live or open.
     pub sessions: usize,
+    /// Whether no turn starts because the workers' account has used up its allowance.
+    pub is_usage_limited: bool,
     /// Whether it has ended: it starts and submits nothing any more. What is still `answering` has
     /// its outcome with its verdict.
     pub is_ended: bool,
@@ -95,18 +109,9 @@ impl Scheduler {
     pub fn new(config: Config, me: PubKey, seed: Seed, now: MonoTime) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Self {
-            me,
+            part: Part::new(config, me, seed, now),
             step: Step::new(now),
-            wall: None,
-            life: Life::Working,
-            channels: BTreeMap::new(),
-            queue: Queue::new(&config.limits),
-            pool: Pool::new(config.workers, &config.limits, seed, now),
-            turns: BTreeMap::new(),
-            next_turn: TurnId::default(),
-            outcomes: Outcomes::new(&config),
-            cosmetics: Cosmetics::new(&config),
-            config,
+            quotas: Quotas::new(seed, CALLS_MAX),
         })
     }
 
@@ -120,12 +125,11 @@ impl Scheduler {
 
     /// As [`handle_input`](Self::handle_input), for drivers that reuse a buffer.
     pub fn handle_input_into(&mut self, input: Input, now: MonoTime, out: &mut Vec<Action>) {
-        let now = self.step.enter(now);
-        self.apply(input, now, out);
-        let mut step = self.step.clone();
-        step.settle(|now| self.pump(now, out));
+        let Self { part, step, quotas } = self;
+        let now = step.enter(now);
+        part.apply(input, now, quotas, out);
+        step.settle(|now| part.pump(now, quotas, out) | quotas.choose(now));
         out.extend(step.leave().map(Action::WakeAt));
-        self.step = step;
     }
 
     /// When `Tick` is wanted, and why. Always later than the last `now`.
@@ -137,57 +141,28 @@ impl Scheduler {
     /// What it holds at present.
     #[must_use]
     pub fn view(&self) -> View {
-        View {
-            queued: self.queue.len(),
-            running: self.turns.len(),
-            answering: self.outcomes.len(),
-            workers_up: self.pool.up(),
-            sessions: self.pool.sessions(),
-            is_ended: matches!(self.life, Life::Ended),
-        }
+        self.part.view()
     }
 
     /// Records a fact, and does what follows from it alone.
-    pub(crate) fn apply(&mut self, input: Input, now: MonoTime, out: &mut Vec<Action>) {
-        match input {
-            Input::Tick => {}
-            Input::WallClock(seen) => self.wall = Some(WallClock::new(seen, now)),
-            Input::Arrived { sub, event, lives } => self.arrived((sub, event), lives, now, out),
-            Input::Command(Command::Control { target, want }) => self.control(target, want, out),
-            Input::Command(Command::Shutdown { grace }) => self.shut_down(grace, now, out),
-            Input::Channel { channel, state } => self.channel(channel, state, out),
-            Input::Link { live } => self.cosmetics.linked(live, now),
-            Input::WorkerUp { worker } => self.worker_up(worker, out),
-            Input::WorkerDown { worker, cause } => self.worker_down(worker, cause, now, out),
-            Input::SessionOpened { turn } => self.session_opened(turn, now, out),
-            Input::SessionFailed { turn, cause } => self.session_failed(turn, cause, now, out),
-            Input::Progressed { turn } => self.progressed(turn, now, out),
-            Input::Finished { turn, end } => self.finished(turn, end, now, out),
-            Input::Settled { job, verdict } => {
-                if !self.cosmetics.settled(job) {
-                    let at = (self.life, self.unix_time(now));
-                    self.outcomes.settled(job, verdict, at, out);
-                }
-            }
-        }
+    pub(crate) fn apply(
+        &mut self,
+        input: Input,
+        now: MonoTime,
+        quotas: &mut Quotas,
+        out: &mut Vec<Action>,
+    ) {
+        self.part.apply(input, now, quotas, out);
     }
 
     /// Decides from the whole state; whether anything moved.
-    pub(crate) fn pump(&mut self, now: &mut Now, out: &mut Vec<Action>) -> bool {
-        let ended = self.pump_ending(now, out);
-        let workers = self.pump_workers(now, out);
-        let turns = self.pump_turns(now, out);
-        let starts = self.pump_starts(now, out);
-        let sessions = self.pool.close_unused(now, out);
-        let dated = self.unix_time(now.time());
-        let outcomes = self.outcomes.pump(dated, out);
-        let cosmetics = self.pump_cosmetics(now, dated, out);
-        ended | workers | turns | starts | sessions | outcomes | cosmetics
-    }
-
-    /// The wall clock at `now`; the epoch while nobody has told it.
-    fn unix_time(&self, now: MonoTime) -> UnixTime {
-        self.wall.map_or(UnixTime(0), |wall| wall.at(now))
+    pub(crate) fn pump(
+        &mut self,
+        now: &mut Now,
+        quotas: &mut Quotas,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        self.part.pump(now, quotas, out)
     }
 }
 

@@ -78,8 +78,10 @@ pub(super) struct Answer {
 pub(super) enum Speech {
     /// The worker's answer: what is not stored yet, never empty.
     Reply { parts: VecDeque<String> },
-    /// That there is none.
-    Notice { why: TurnFailure },
+    /// That there is none, after so many attempts.
+    Notice { why: TurnFailure, attempts: u16 },
+    /// Something that is no outcome of any event.
+    Remark { text: String },
 }
 
 impl Speech {
@@ -88,7 +90,7 @@ impl Speech {
             Self::Reply { parts } => parts
                 .iter()
                 .fold(0, |sum, part| sum.saturating_add(part.len())),
-            Self::Notice { .. } => 0,
+            Self::Notice { .. } | Self::Remark { .. } => 0,
         }
     }
 
@@ -96,7 +98,8 @@ impl Speech {
     fn message(&self) -> String {
         match self {
             Self::Reply { parts } => parts.front().cloned().unwrap_or_default(),
-            Self::Notice { why } => text::notice(why),
+            Self::Notice { why, attempts } => text::notice(why, *attempts),
+            Self::Remark { text } => text.clone(),
         }
     }
 }
@@ -109,6 +112,8 @@ enum Next {
     Over(TurnOutcome),
     /// It was cut short because the machine ends, maybe between two messages.
     Cut,
+    /// A remark was made, or could not be.
+    Remarked,
 }
 
 impl Outcomes {
@@ -135,9 +140,15 @@ impl Outcomes {
 
     /// Takes an answer behind those of its scope.
     pub(super) fn push(&mut self, scope: Scope, answer: Answer, out: &mut Vec<Action>) {
-        if let (Speech::Notice { why }, false) = (&answer.speech, self.has_notices) {
-            let outcome = TurnOutcome::Unreported { why: why.clone() };
-            return conclude(scope, &answer, outcome, out);
+        if !self.has_notices {
+            match &answer.speech {
+                Speech::Reply { .. } => {}
+                Speech::Notice { why, .. } => {
+                    let outcome = TurnOutcome::Unreported { why: why.clone() };
+                    return conclude(scope, &answer, outcome, out);
+                }
+                Speech::Remark { .. } => return,
+            }
         }
         self.answers = self.answers.saturating_add(1);
         self.bytes = self.bytes.saturating_add(answer.speech.bytes());
@@ -215,7 +226,7 @@ impl Outcomes {
             return;
         };
         match next {
-            Next::GoOn => {}
+            Next::GoOn | Next::Remarked => {}
             Next::Over(outcome) => conclude(scope, &answer, outcome, out),
             Next::Cut => {
                 let count = count(&answer.events);
@@ -246,6 +257,7 @@ impl Outcomes {
 /// What follows from a verdict. Once the grace is over no further message is submitted.
 fn next(speech: &mut Speech, verdict: Verdict, has_notices: bool, life: Life) -> Next {
     match (speech, verdict) {
+        (Speech::Remark { .. }, _) => Next::Remarked,
         (_, Verdict::Cancelled) if life.is_ending() => Next::Cut,
         // Its answer was not waited for: the next life asks whether it is stored.
         (_, Verdict::Unknown) if life.is_over() => Next::Cut,
@@ -264,13 +276,13 @@ fn next(speech: &mut Speech, verdict: Verdict, has_notices: bool, life: Life) ->
             if !has_notices || life.is_over() {
                 return Next::Over(TurnOutcome::Unreported { why });
             }
-            *speech = Speech::Notice { why };
+            *speech = Speech::Notice { why, attempts: 1 };
             Next::GoOn
         }
-        (Speech::Notice { why }, Verdict::Stored) => {
+        (Speech::Notice { why, .. }, Verdict::Stored) => {
             Next::Over(TurnOutcome::Reported { why: why.clone() })
         }
-        (Speech::Notice { why }, _) => Next::Over(TurnOutcome::Unreported { why: why.clone() }),
+        (Speech::Notice { why, .. }, _) => Next::Over(TurnOutcome::Unreported { why: why.clone() }),
     }
 }
 

@@ -4,9 +4,11 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::{Limits, StopReason};
+use super::{Limits, StopReason, Want};
 use crate::note::TurnFailure;
 use crate::publish::Verdict;
+use crate::time::UnixTime;
+use crate::utc::Utc;
 use crate::wire::Excerpt;
 
 /// Stands at the end of the last message of a reply that is longer than all its messages.
@@ -78,8 +80,39 @@ fn split_once(text: &str, bytes_max: usize) -> (&str, &str) {
     (head.trim_end(), tail.trim_start_matches('\n'))
 }
 
-/// The notice in the thread of a turn that has no answer.
-pub(super) fn notice(why: &TurnFailure) -> String {
+/// The notice in the thread of a turn that has no answer after so many attempts.
+pub(super) fn notice(why: &TurnFailure, attempts: u16) -> String {
+    let text = reason(why);
+    if attempts > 1 {
+        format!("{text} I tried {attempts} times.")
+    } else {
+        text
+    }
+}
+
+/// That the workers' account has used up its allowance.
+pub(super) fn usage_limited(until: Option<UnixTime>) -> String {
+    const LATER: &str = "I will answer as soon as I have one again.";
+    match until {
+        Some(until) => format!(
+            "My worker has used up its allowance until {}. {LATER}",
+            Utc(until)
+        ),
+        None => format!("My worker has used up its allowance. {LATER}"),
+    }
+}
+
+/// That a command found nothing to act on.
+pub(super) fn nothing_to_control(want: Want) -> String {
+    let what = match want {
+        Want::Run | Want::Stop => "Nothing of mine is running here.",
+        Want::StopAndDrop => "Nothing of mine is running or waiting here.",
+        Want::StopAndRotate => "I have no session here.",
+    };
+    what.to_string()
+}
+
+fn reason(why: &TurnFailure) -> String {
     const AGAIN: &str = "You can send it again.";
     match why {
         TurnFailure::Worker { text } if text.is_empty() => {
@@ -103,6 +136,21 @@ pub(super) fn notice(why: &TurnFailure) -> String {
         }
         TurnFailure::Interrupted => format!(
             "I could not answer this message: I was ended several times while at it. {AGAIN}"
+        ),
+        TurnFailure::UsageLimit => {
+            format!("I could not answer this message: my worker has used up its allowance. {AGAIN}")
+        }
+        TurnFailure::Renewed => {
+            format!("I could not answer this message: my worker was replaced. {AGAIN}")
+        }
+        TurnFailure::Poisonous => {
+            "I could not answer this message: several workers ended at it. Sending it again will \
+             not help; saying it differently may."
+                .to_string()
+        }
+        TurnFailure::NeedsHuman { text } => format!(
+            "I could not answer this message: someone must see to my worker first. It said: \
+             \"{text}\". {AGAIN}"
         ),
         TurnFailure::Empty => {
             format!("I did not answer this message: the worker ended without a word. {AGAIN}")

@@ -9,6 +9,7 @@
 
 mod letters;
 mod redact;
+mod told;
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -35,9 +36,10 @@ pub enum Privacy {
     /// is, because it decides actions. A frame or event that cannot be read becomes as many `!`.
     ///
     /// What the relay says in its own words decides actions too and stays: the texts of OK,
-    /// CLOSED and NOTICE, the bodies of HTTP errors, the largest page that it gives, and what is
-    /// quoted from them. So do keys, ids, dates, kinds and tags, and what a peer adds to an event
-    /// beyond NIP-01. A relay that quotes a message in such a place is quoted in the trace.
+    /// CLOSED and NOTICE, the bodies of HTTP errors, the largest page that it gives, the key it
+    /// signs with, and what is quoted from them. So do keys, ids, dates, kinds and tags, and what a
+    /// peer adds to an event beyond NIP-01. A relay that quotes a message in such a place is quoted
+    /// in the trace.
     #[default]
     Redacted,
     /// All of it.

@@ -3,14 +3,17 @@
 //! What can be read stays readable and what cannot be read stays unreadable, so that a redacted
 //! input leads to the redacted actions.
 
+use alloc::vec::Vec;
+
 use bytes::Bytes;
 
 use super::letters::{json, text, unreadable};
+use super::told::{self, down_cause, open_cause, turn_end};
 use crate::action::Action;
 use crate::input::Input;
-use crate::note::{Note, TurnFailure, TurnOutcome};
-use crate::schedule::{DownCause, OpenCause, TurnEnd};
-use crate::wire::{self, Draft, Event, Excerpt, RelayFrame};
+use crate::relay::HttpAnswer;
+use crate::schedule::Context;
+use crate::wire::{self, Draft, Event, RelayFrame};
 use crate::{publish, relay, schedule};
 
 /// A fact without what was written.
@@ -29,7 +32,7 @@ pub(super) fn action(action: Action) -> Action {
         Action::Relay(action) => Action::Relay(relay_action(action)),
         Action::Publish(action) => Action::Publish(publish_action(action)),
         Action::Schedule(action) => Action::Schedule(schedule_action(action)),
-        Action::Note(note) => Action::Note(self::note(note)),
+        Action::Note(note) => Action::Note(told::note(note)),
         other @ (Action::Ended | Action::WakeAt(_)) => other,
     }
 }
@@ -45,12 +48,10 @@ fn relay_input(input: relay::Input) -> relay::Input {
             ticket,
             event: raw_event(&event),
         },
-        I::Answered { ticket, mut answer } => {
-            if (200..300).contains(&answer.status) {
-                answer.body = body(&answer.body);
-            }
-            I::Answered { ticket, answer }
-        }
+        I::Answered { ticket, answer } => I::Answered {
+            ticket,
+            answer: self::answer(answer),
+        },
         I::Command(relay::Command::Send {
             ticket,
             durable,
@@ -149,6 +150,10 @@ fn schedule_input(input: schedule::Input) -> schedule::Input {
             turn,
             end: turn_end(end),
         },
+        I::Answered { ticket, answer } => I::Answered {
+            ticket,
+            answer: self::answer(answer),
+        },
         other @ (I::Tick
         | I::WallClock(_)
         | I::Command(_)
@@ -157,7 +162,11 @@ fn schedule_input(input: schedule::Input) -> schedule::Input {
         | I::WorkerUp { .. }
         | I::SessionOpened { .. }
         | I::Progressed { .. }
-        | I::Settled { .. }) => other,
+        | I::Settled { .. }
+        | I::Outbox { .. }
+        | I::RelayKey { .. }
+        | I::Broke { .. }
+        | I::Verified { .. }) => other,
     }
 }
 
@@ -178,7 +187,7 @@ fn relay_action(action: relay::Action) -> relay::Action {
             event: self::event(event),
             lives,
         },
-        A::Note(note) => A::Note(self::note(note)),
+        A::Note(note) => A::Note(told::note(note)),
         other @ (A::Connect { .. }
         | A::Close { .. }
         | A::Ping { .. }
@@ -191,6 +200,7 @@ fn relay_action(action: relay::Action) -> relay::Action {
         | A::Channel { .. }
         | A::Receipt { .. }
         | A::Link { .. }
+        | A::RelayKey { .. }
         | A::Ended
         | A::WakeAt(_)) => other,
     }
@@ -221,9 +231,13 @@ fn publish_action(action: publish::Action) -> publish::Action {
             durable,
             event: self::event(event),
         },
-        A::Note(note) => A::Note(self::note(note)),
-        other
-        @ (A::Query { .. } | A::Abort { .. } | A::Settle { .. } | A::Ended | A::WakeAt(_)) => other,
+        A::Note(note) => A::Note(told::note(note)),
+        other @ (A::Query { .. }
+        | A::Abort { .. }
+        | A::Settle { .. }
+        | A::Outbox { .. }
+        | A::Ended
+        | A::WakeAt(_)) => other,
     }
 }
 
@@ -235,6 +249,7 @@ fn schedule_action(action: schedule::Action) -> schedule::Action {
             session,
             scope,
             batch,
+            context,
         } => {
             let batch = batch.into_iter().map(event).collect();
             A::Start {
@@ -242,10 +257,20 @@ fn schedule_action(action: schedule::Action) -> schedule::Action {
                 session,
                 scope,
                 batch,
+                context: self::context(context),
             }
         }
+        A::Verify {
+            ticket,
+            event,
+            owner,
+        } => A::Verify {
+            ticket,
+            event: self::event(event),
+            owner,
+        },
         A::Publish(command) => A::Publish(publish_command(command)),
-        A::Note(note) => A::Note(self::note(note)),
+        A::Note(note) => A::Note(told::note(note)),
         other @ (A::Spawn { .. }
         | A::Kill { .. }
         | A::CancelTurn { .. }
@@ -253,124 +278,19 @@ fn schedule_action(action: schedule::Action) -> schedule::Action {
         | A::Left { .. }
         | A::Dispose { .. }
         | A::Started { .. }
+        | A::Query { .. }
+        | A::Abort { .. }
         | A::ShutdownRequested
         | A::Ended
         | A::WakeAt(_)) => other,
     }
 }
 
-/// A frame that cannot be read may hold anything.
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "only these notes can hold such text"
-)]
-fn note(note: Note) -> Note {
-    match note {
-        Note::BadFrame { .. } => Note::BadFrame {
-            text: Excerpt::new("(redacted)"),
-        },
-        Note::WorkerDown {
-            worker,
-            cause,
-            wait,
-        } => Note::WorkerDown {
-            worker,
-            cause: down_cause(cause),
-            wait,
-        },
-        Note::TurnEnded {
-            turn,
-            scope,
-            outcome,
-        } => Note::TurnEnded {
-            turn,
-            scope,
-            outcome: turn_outcome(outcome),
-        },
-        Note::Repeated { kind, count, last } => Note::Repeated {
-            kind,
-            count,
-            last: alloc::boxed::Box::new(self::note(*last)),
-        },
-        other => other,
+fn context(context: Context) -> Context {
+    match context {
+        Context::Before(events) => Context::Before(events.into_iter().map(event).collect()),
+        other @ (Context::Known | Context::Unread) => other,
     }
-}
-
-fn turn_outcome(outcome: TurnOutcome) -> TurnOutcome {
-    match outcome {
-        TurnOutcome::Reported { why } => TurnOutcome::Reported {
-            why: turn_failure(why),
-        },
-        TurnOutcome::Unreported { why } => TurnOutcome::Unreported {
-            why: turn_failure(why),
-        },
-        other @ (TurnOutcome::Answered | TurnOutcome::Discarded) => other,
-    }
-}
-
-fn turn_failure(why: TurnFailure) -> TurnFailure {
-    use TurnFailure as F;
-    match why {
-        F::Worker { text } => F::Worker {
-            text: excerpt(&text),
-        },
-        F::NoSession { text } => F::NoSession {
-            text: excerpt(&text),
-        },
-        other @ (F::WorkerGone
-        | F::Idle
-        | F::TooLong
-        | F::Empty
-        | F::NotStored { .. }
-        | F::Interrupted) => other,
-    }
-}
-
-fn turn_end(end: TurnEnd) -> TurnEnd {
-    match end {
-        TurnEnd::Answered { reply, stop } => TurnEnd::Answered {
-            reply: text(&reply),
-            stop,
-        },
-        TurnEnd::Cancelled => TurnEnd::Cancelled,
-        TurnEnd::Failed { class, text } => TurnEnd::Failed {
-            class,
-            text: excerpt(&text),
-        },
-    }
-}
-
-fn down_cause(cause: DownCause) -> DownCause {
-    use DownCause as C;
-    match cause {
-        C::CannotStart { text } => C::CannotStart {
-            text: excerpt(&text),
-        },
-        C::NoHandshake { text } => C::NoHandshake {
-            text: excerpt(&text),
-        },
-        C::Exited { code, text } => C::Exited {
-            code,
-            text: excerpt(&text),
-        },
-        C::Protocol { text } => C::Protocol {
-            text: excerpt(&text),
-        },
-        C::Killed => C::Killed,
-    }
-}
-
-fn open_cause(cause: OpenCause) -> OpenCause {
-    match cause {
-        OpenCause::Refused { text } => OpenCause::Refused {
-            text: excerpt(&text),
-        },
-        OpenCause::Unknown => OpenCause::Unknown,
-    }
-}
-
-fn excerpt(words: &Excerpt) -> Excerpt {
-    Excerpt::new(&text(words.as_str()))
 }
 
 fn draft(draft: Draft) -> Draft {
@@ -409,14 +329,27 @@ fn frame(raw: &Bytes) -> Bytes {
     }
 }
 
+fn answer(mut answer: HttpAnswer) -> HttpAnswer {
+    if (200..300).contains(&answer.status) {
+        answer.body = body(&answer.body);
+    }
+    answer
+}
+
 /// The body of a good answer. To a query: one element that is no event spoils it. What a relay
 /// tells of itself is no such answer, and only what decides actions stays of it.
 fn body(body: &Bytes) -> Bytes {
     match wire::decode_events(body, usize::MAX) {
         Ok(answer) if answer.malformed == 0 => json(body),
-        Ok(_) | Err(_) => match relay::limit_max(body) {
-            Some(limit) => alloc::format!(r#"{{"limitation":{{"max_limit":{limit}}}}}"#).into(),
-            None => unreadable(body),
-        },
+        Ok(_) | Err(_) => relay::Document::read(body).map_or_else(|| unreadable(body), document),
     }
+}
+
+fn document(of: relay::Document) -> Bytes {
+    let limit = of
+        .limit_max
+        .map(|limit| alloc::format!(r#""limitation":{{"max_limit":{limit}}}"#));
+    let key = of.key.map(|key| alloc::format!(r#""self":"{key}""#));
+    let members: Vec<_> = limit.into_iter().chain(key).collect();
+    alloc::format!("{{{}}}", members.join(",")).into()
 }

@@ -10,6 +10,7 @@ mod encode;
 mod event;
 mod excerpt;
 mod reason;
+mod speaks_for;
 mod sub_name;
 mod tags;
 
@@ -27,6 +28,7 @@ pub use reason::{
     AuthReason, ErrorReason, EventAnswer, HttpAuthReason, InvalidReason, Reason, ReasonClass,
     RestrictedReason, body_reason, event_answer,
 };
+pub use speaks_for::Workflow;
 pub use sub_name::SubName;
 pub use tags::{Tag, Tags};
 

@@ -301,6 +301,7 @@ impl Bench {
             | Action::Report { .. }
             | Action::Channel { .. }
             | Action::Receipt { .. }
+            | Action::RelayKey { .. }
             | Action::Link { .. }
             | Action::Ended
             | Action::Note(_)

@@ -88,6 +88,7 @@ pub struct Known {
     writes: Vec<u64>,
     tickets: Vec<u64>,
     calls: Vec<u64>,
+    questions: Vec<u64>,
     turns: Vec<u64>,
     jobs: Vec<u64>,
     subs: Vec<String>,

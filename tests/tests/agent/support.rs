@@ -85,6 +85,9 @@ impl Workers for Echo {
             | Action::Left { .. }
             | Action::Dispose { .. }
             | Action::Started { .. }
+            | Action::Query { .. }
+            | Action::Verify { .. }
+            | Action::Abort { .. }
             | Action::Publish(_)
             | Action::ShutdownRequested
             | Action::Ended

@@ -4,11 +4,17 @@
 //! reported, and again with other traffic, one more loss of the connection, and the facts of one
 //! instant in other orders. What must happen is asserted of the first, what never may of all.
 
+mod conservation;
 mod cosmetics;
+mod crew;
 mod dedup;
+mod hold;
+mod hold_ends;
+mod hold_table;
 mod http_limits;
 mod jobs;
 mod ladder;
+mod noise;
 mod outages;
 mod outcomes;
 mod player;
@@ -16,7 +22,13 @@ mod polite;
 mod publish;
 mod reconnect;
 mod recovery;
+mod replies;
+mod sessions;
 mod signatures;
 mod socket_limits;
+mod stopped;
 mod transcript;
+mod turns;
+mod usage;
 mod whole;
+mod workers;

@@ -210,14 +210,14 @@ impl Stage for Bench {
 }
 
 /// Numbers of chance that are the same each time.
-struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    const fn new(seed: u64) -> Self {
+    pub(crate) const fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    fn roll(&mut self, sides: usize) -> usize {
+    pub(crate) fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

@@ -234,11 +234,15 @@ impl Whole {
 
     /// A worker answers the turn of a channel.
     pub(crate) fn reply(&mut self, place: u8, text: &str) {
+        let (reply, stop) = (text.to_owned(), StopReason::EndTurn);
+        self.end_turn(place, TurnEnd::Answered { reply, stop });
+    }
+
+    /// A worker ends the turn of a channel.
+    pub(crate) fn end_turn(&mut self, place: u8, end: TurnEnd) {
         let Some(turn) = self.take_turn(|scope| scope.channel() == channel(place)) else {
             return;
         };
-        let (reply, stop) = (text.to_owned(), StopReason::EndTurn);
-        let end = TurnEnd::Answered { reply, stop };
         let finished = schedule::Input::Finished { turn, end };
         self.input(Input::Schedule(finished));
     }
@@ -251,6 +255,16 @@ impl Whole {
     /// The owner writes to the agent in a channel.
     pub(crate) fn mention(&mut self, n: u64, place: u8) {
         self.bring(n, place, OWNER);
+    }
+
+    /// The owner writes to the agent in a thread of a channel.
+    pub(crate) fn mention_in(&mut self, n: u64, place: u8, root: u64) {
+        let root = toy::id(root).to_string();
+        let event = Toy::mention(n, channel(place))
+            .author(toy::key(OWNER))
+            .dated(self.wall())
+            .tag(&["e", &root, "", "reply"]);
+        self.say_of(place, |name| toy::event_frame(name, &event));
     }
 
     /// Somebody writes to the agent in a channel.

@@ -2,6 +2,7 @@
 //! random facts.
 
 mod ending;
+mod filling;
 mod held;
 mod look_up;
 mod marks;

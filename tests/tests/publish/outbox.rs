@@ -7,8 +7,8 @@ use buzz_proto::publish::{Action, Body, Class, Config, Input, LatestKey, Route, 
 use buzz_proto::wire::Draft;
 
 use crate::support::{
-    ACCEPTED, Script, answered, command, draft, evicted, latest, not_shown, posted, refused, send,
-    settle, show, stored_job, submit, submit_event, typing, wake, without_wake,
+    ACCEPTED, Script, answered, command, draft, evicted, half_full, latest, not_shown, posted,
+    refused, send, settle, show, stored_job, submit, submit_event, typing, wake, without_wake,
 };
 
 #[test]
@@ -49,7 +49,7 @@ fn a_full_outbox_says_so_at_once_and_latest_jobs_make_room_for_durable_ones() {
     assert_eq!(without_wake(script.at(0, submit_event(4, 60))), []);
     assert_eq!(
         without_wake(script.at(0, submit_event(5, 60))),
-        [evicted(2), not_shown(Shown::Typing)]
+        [evicted(2), not_shown(Shown::Typing), half_full(true)]
     );
     assert_eq!(
         without_wake(script.at(0, submit_event(6, 60))),

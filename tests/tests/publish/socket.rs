@@ -221,6 +221,7 @@ fn sent(action: &Action) -> Option<u64> {
         | Action::Query { .. }
         | Action::Abort { .. }
         | Action::Settle { .. }
+        | Action::Outbox { .. }
         | Action::Ended
         | Action::Note(_)
         | Action::WakeAt(_) => None,

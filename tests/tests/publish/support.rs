@@ -326,6 +326,10 @@ pub(crate) const fn stored(job: u64) -> Action {
     }
 }
 
+pub(crate) const fn half_full(is_half_full: bool) -> Action {
+    Action::Outbox { is_half_full }
+}
+
 pub(crate) const fn evicted(job: u64) -> Action {
     Action::Settle {
         job: JobId(job),
@@ -363,6 +367,7 @@ pub(crate) fn stored_job(action: &Action) -> Option<u64> {
         | Action::Query { .. }
         | Action::Abort { .. }
         | Action::Send { .. }
+        | Action::Outbox { .. }
         | Action::Ended
         | Action::Note(_)
         | Action::WakeAt(_) => None,
@@ -378,6 +383,7 @@ pub(crate) fn posted(action: &Action) -> Option<(u64, u8)> {
         | Action::Abort { .. }
         | Action::Send { .. }
         | Action::Settle { .. }
+        | Action::Outbox { .. }
         | Action::Ended
         | Action::Note(_)
         | Action::WakeAt(_) => None,

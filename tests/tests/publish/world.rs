@@ -20,6 +20,9 @@ use crate::property::Step;
 use crate::said::{REASONS, STATUSES};
 use crate::support::{draft, event, event_of};
 
+/// So few that chance fills half of them.
+const JOBS_MAX: u32 = 24;
+
 /// A relay, a signer and a caller that answer as they are told, and check what they see.
 pub(crate) struct World {
     pub(crate) publisher: Publisher,
@@ -40,6 +43,8 @@ pub(crate) struct World {
     /// Until when no post may go.
     shut_until: MonoTime,
     wake: Option<MonoTime>,
+    /// Whether durable jobs were last said to fill half of the outbox.
+    is_half_full: bool,
     pub(crate) ends: u32,
     /// All that came out, but for wakes, with its time.
     pub(crate) told: Vec<(MonoTime, Action)>,
@@ -59,7 +64,7 @@ impl World {
     /// A world in which what is only good to see has this many seconds.
     pub(crate) fn with_latest_ttl(seconds: u64) -> Self {
         let config = Config {
-            jobs_max: 24,
+            jobs_max: JOBS_MAX,
             latest_max: 6,
             attempts_max: 1_000,
             durable_ttl: Duration::from_secs(3_600),
@@ -84,6 +89,7 @@ impl World {
             is_harmless: false,
             shut_until: MonoTime::ZERO,
             wake: None,
+            is_half_full: false,
             ends: 0,
             told: Vec::new(),
         }
@@ -341,6 +347,8 @@ impl World {
         );
         assert_eq!(deadline, self.wake, "a wake was not announced");
         assert_eq!(self.publisher.handle_input(Input::Tick, self.now), []);
+        let is_half_full = self.publisher.view().durable * 2 >= JOBS_MAX;
+        assert_eq!(is_half_full, self.is_half_full, "half full was not told");
         assert!(self.calls.len() <= 4, "more than four calls are under way");
         assert!(self.steps() <= 1, "two steps towards marks are under way");
     }
@@ -391,6 +399,10 @@ impl World {
                 assert!(self.submitted.contains(job), "a verdict on no job");
                 let before = self.verdicts.insert(*job, verdict.clone());
                 assert_eq!(before, None, "a second verdict");
+            }
+            Action::Outbox { is_half_full } => {
+                assert_ne!(*is_half_full, self.is_half_full, "said twice");
+                self.is_half_full = *is_half_full;
             }
             Action::Ended => self.ends += 1,
             Action::Note(Note::Throttled { wait, .. }) => {

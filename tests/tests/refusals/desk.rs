@@ -226,6 +226,7 @@ impl Desk {
             publish::Action::Sign { .. }
             | publish::Action::Send { .. }
             | publish::Action::Abort { .. }
+            | publish::Action::Outbox { .. }
             | publish::Action::Ended
             | publish::Action::Note(_)
             | publish::Action::WakeAt(_) => {}
@@ -272,6 +273,7 @@ impl Desk {
             | relay::Action::Report { .. }
             | relay::Action::Channel { .. }
             | relay::Action::Receipt { .. }
+            | relay::Action::RelayKey { .. }
             | relay::Action::Link { .. }
             | relay::Action::Ended
             | relay::Action::Note(_)

@@ -272,6 +272,7 @@ impl Storm {
             Action::Note(_)
             | Action::Sign { .. }
             | Action::Send { .. }
+            | Action::Outbox { .. }
             | Action::Ended
             | Action::WakeAt(_) => {}
         }

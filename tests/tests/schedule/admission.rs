@@ -2,6 +2,7 @@
 
 use buzz_proto::ids::TurnId;
 use buzz_proto::note::{Note, RefusedWhy, TurnOutcome};
+use buzz_proto::publish::{self, Body, Verdict};
 use buzz_proto::relay::Disposal;
 use buzz_proto::schedule::{
     Action, Command, Config, Input, Limits, RespondTo, Scope, Session, Target, Want,
@@ -9,8 +10,8 @@ use buzz_proto::schedule::{
 use buzz_proto::wire::Event;
 
 use crate::support::{
-    DIRECT, ME, OWNER, ROOM, STRANGER, Said, Script, cancel, command, config, dispose, ended, id,
-    left, mention, note, reply, session, start, thread,
+    DIRECT, ME, OWNER, ROOM, STRANGER, Said, Script, cancel, command, config, dispose, ended,
+    found, id, left, limits, mention, note, reply, session, settled, start, thread,
 };
 
 #[test]
@@ -85,7 +86,13 @@ fn an_event_for_somebody_else_is_refused_with_its_reason() {
             left(said.channel, 1),
             dispose(1, Disposal::Discarded),
         ];
-        assert_eq!(script.arrive(&said.event()), expected);
+        let mut told = script.arrive(&said.event());
+        if let [Action::Query { ticket, .. }] = told[..] {
+            // Whether its author is an agent of the same owner is asked first.
+            let answer = found(&[]);
+            told = script.give(Input::Answered { ticket, answer });
+        }
+        assert_eq!(told, expected);
     }
 }
 
@@ -124,7 +131,7 @@ fn each_thread_of_a_room_is_a_conversation_and_a_direct_message_is_one_as_a_whol
 fn an_event_that_finds_no_room_is_refused_for_now_which_is_no_outcome() {
     let limits = Limits {
         channel_max: 1,
-        ..Limits::default()
+        ..limits()
     };
     let mut script = Script::new(Config { limits, ..config() });
     assert_eq!(script.arrive(&mention(1)), []);
@@ -183,14 +190,22 @@ fn a_command_at_top_level_stops_every_turn_of_its_channel() {
 #[test]
 fn a_command_that_finds_nothing_says_so() {
     let mut script = Script::working(config());
+    let said = script.arrive(&command(3, None, "!rotate"));
+    let want = Want::StopAndRotate;
     let expected = [
         left(ROOM, 1),
         dispose(3, Disposal::Accepted),
-        note(Note::NothingToControl {
-            want: Want::StopAndRotate,
-        }),
+        note(Note::NothingToControl { want }),
     ];
-    assert_eq!(script.arrive(&command(3, None, "!rotate")), expected);
+    assert_eq!(said[..3], expected);
+    let Action::Publish(publish::Command::Submit { body, .. }) = &said[3] else {
+        panic!("{said:?}");
+    };
+    let Body::SignWhenSent(draft) = body else {
+        panic!("{body:?}");
+    };
+    assert_eq!(draft.content, "I have no session here.");
+    assert_eq!(script.give(settled(0, Verdict::Stored)), []);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use buzz_proto::relay::Disposal;
 use buzz_proto::schedule::{Action, Command, Config, DownCause, Input, Limits, Want};
 
 use crate::support::{
-    ROOM, START, Script, answered, cancel, command, config, dispose, ended, left, mention, message,
-    note, reply, secs, settled, thread, two_workers, worker,
+    ROOM, START, Script, answered, cancel, command, config, dispose, ended, left, limits, mention,
+    message, note, reply, secs, settled, thread, two_workers, worker,
 };
 
 fn shutdown(grace: u64) -> Input {
@@ -137,7 +137,7 @@ fn an_answer_that_waits_behind_a_message_under_way_at_the_end_is_handed_back() {
 fn an_answer_whose_other_parts_the_end_cuts_off_is_handed_back_once() {
     let limits = Limits {
         message_bytes_max: 256,
-        ..Limits::default()
+        ..limits()
     };
     let parts = format!("{}\n{}", "a".repeat(200), "b".repeat(200));
     let mut script = ended_while_answering(Config { limits, ..config() }, &parts);

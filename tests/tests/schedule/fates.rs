@@ -13,7 +13,8 @@ use buzz_proto::time::MonoTime;
 
 use crate::support::{
     ME, ROOM, START, Said, Script, answered, begun, command, config, dispose, ended, id, left,
-    mention, message, note, posted, reply, secs, session, settled, start, started, thread, worker,
+    limits, mention, message, note, posted, reply, secs, session, settled, start, started, thread,
+    worker,
 };
 
 const GIVEN_UP: &str = "I could not answer this message: I was ended several times while at it. \
@@ -108,7 +109,7 @@ fn in_how_many_lives_work_is_begun_is_a_setting_of_at_least_one() {
     let limited = |lives_max| Config {
         limits: Limits {
             lives_max,
-            ..Limits::default()
+            ..limits()
         },
         ..config()
     };

@@ -1,10 +1,15 @@
 //! The scheduler, fed by hand through its public interface.
 
 mod admission;
+mod context;
 mod ending;
 mod fates;
+mod order;
 mod outcomes;
+mod people;
 mod property;
+mod seen;
+mod siblings;
 mod support;
 mod turns;
 mod watch;

@@ -9,15 +9,21 @@ use buzz_proto::time::UnixTime;
 use buzz_proto::wire::{Draft, Excerpt};
 
 use crate::support::{
-    ROOM, START, Script, answered, config, cosmetic_job, dispose, ended, id, mention, message,
-    posted, reply, secs, settled, shown, thread, worker_failure,
+    ROOM, START, Script, answered, config, cosmetic_job, dispose, ended, id, limits, mention,
+    message, posted, reply, secs, settled, shown, thread,
 };
 
 const AGAIN: &str = "You can send it again.";
 
+fn needs_human(text: &str) -> TurnFailure {
+    TurnFailure::NeedsHuman {
+        text: Excerpt::new(text),
+    }
+}
+
 fn failed(turn: u64, text: &str) -> Input {
     let end = TurnEnd::Failed {
-        class: FailureClass::Transient,
+        class: FailureClass::NeedsHuman,
         text: Excerpt::new(text),
     };
     Input::Finished {
@@ -109,10 +115,12 @@ fn a_typing_indicator_without_a_verdict_is_taken_back_when_its_turn_ends() {
 fn a_failure_is_said_in_the_thread_before_the_event_is_disposed_of() {
     let mut script = Script::working(config());
     script.prompt(0, &mention(1));
-    let text = format!("I could not answer this message. The worker said: \"no\". {AGAIN}");
+    let text = format!(
+        "I could not answer this message: someone must see to my worker first. It said: \"no\". {AGAIN}"
+    );
     assert_eq!(script.give(failed(0, "no")), [message(0, 1, START, &text)]);
     let outcome = TurnOutcome::Reported {
-        why: worker_failure("no"),
+        why: needs_human("no"),
     };
     let expected = [ended(0, thread(1), outcome), dispose(1, Disposal::Accepted)];
     assert_eq!(script.give(settled(0, Verdict::Stored)), expected);
@@ -124,7 +132,7 @@ fn a_failure_that_cannot_be_said_is_at_least_noted() {
     script.prompt(0, &mention(1));
     script.give(failed(0, "no"));
     let outcome = TurnOutcome::Unreported {
-        why: worker_failure("no"),
+        why: needs_human("no"),
     };
     let expected = [ended(0, thread(1), outcome), dispose(1, Disposal::Accepted)];
     assert_eq!(script.give(settled(0, Verdict::Expired)), expected);
@@ -267,7 +275,7 @@ fn typing_of(actions: &[buzz_proto::schedule::Action]) -> usize {
 fn answered_in_two_parts() -> (Script, String) {
     let limits = Limits {
         message_bytes_max: 256,
-        ..Limits::default()
+        ..limits()
     };
     let mut script = Script::working(Config { limits, ..config() });
     script.prompt(0, &mention(1));

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use buzz_proto::ids::TurnId;
-use buzz_proto::note::StaleWhat;
+use buzz_proto::note::{Note, StaleWhat};
 use buzz_proto::publish::Verdict;
 use buzz_proto::relay::{ChannelKind, ChannelState};
 use buzz_proto::schedule::{
@@ -15,7 +15,8 @@ use buzz_proto::wire::Excerpt;
 use quickcheck::{Gen, QuickCheck};
 
 use crate::support::{
-    DIRECT, ME, OWNER, ROOM, STRANGER, Said, begun, exited, id, joined, life, millis, secs, stale,
+    DIRECT, ME, OWNER, ROOM, STRANGER, Said, begun, exited, found, id, joined, life, millis, secs,
+    stale,
 };
 use crate::watch::{Standing, Watch};
 
@@ -72,10 +73,25 @@ impl Watch {
         let lives = u32::from(how / 5 % 5);
         let actions = self.script.give(begun(&event, lives));
         let is_out = |action: &Action| matches!(action, Action::Dispose { event, .. } if *event == id(number));
-        if lives < 3 && !actions.iter().any(is_out) {
+        // A command that finds nothing is answered, and some authors are looked up.
+        let is_apart = |action: &Action| {
+            matches!(
+                action,
+                Action::Query { .. } | Action::Note(Note::NothingToControl { .. })
+            )
+        };
+        if lives < 3
+            && !actions
+                .iter()
+                .any(|action| is_out(action) || is_apart(action))
+        {
             self.queued.insert(event.id(), scope);
         }
         self.see(actions);
+        for ticket in std::mem::take(&mut self.queries) {
+            let answer = found(&[]);
+            self.give(Input::Answered { ticket, answer });
+        }
     }
 
     fn worker_up(&mut self, pick: usize) {
@@ -135,7 +151,7 @@ impl Watch {
         let Some(turn) = self.turn(pick) else {
             return;
         };
-        let end = match how % 4 {
+        let end = match how % 8 {
             0 => TurnEnd::Answered {
                 reply: "hi".to_string(),
                 stop: StopReason::EndTurn,
@@ -145,12 +161,16 @@ impl Watch {
                 stop: StopReason::MaxTokens,
             },
             2 => TurnEnd::Cancelled,
-            _ => {
+            other => {
+                let class = match other {
+                    3 => FailureClass::Protocol,
+                    4 => FailureClass::SessionGone,
+                    5 => FailureClass::NeedsHuman,
+                    6 => FailureClass::UsageLimit { until: None },
+                    _ => FailureClass::Transient,
+                };
                 let text = Excerpt::new("no");
-                TurnEnd::Failed {
-                    class: FailureClass::Protocol,
-                    text,
-                }
+                TurnEnd::Failed { class, text }
             }
         };
         self.turns.remove(&turn);
@@ -187,7 +207,8 @@ impl Watch {
     }
 
     fn disturb(&mut self, pick: usize, how: u16) {
-        match how % 5 {
+        match how % 6 {
+            5 => self.give(Input::Command(Command::Renew)),
             0 => self.give(Input::Link {
                 live: pick.is_multiple_of(2),
             }),

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use buzz_proto::ids::{ChannelId, EventId, JobId, PubKey, TurnId};
-use buzz_proto::note::{Note, StaleWhat, TurnFailure, TurnOutcome};
+use buzz_proto::note::{Note, StaleWhat, TurnOutcome};
 use buzz_proto::publish::{self, Body, Class, LatestKey, Route, Verdict};
-use buzz_proto::relay::{ChannelKind, ChannelState, Disposal, Sub};
+use buzz_proto::relay::{ChannelKind, ChannelState, Disposal, HttpAnswer, Sub};
 use buzz_proto::schedule::{
-    Action, Config, DownCause, Input, RespondTo, Scheduler, Scope, Session, SessionRef, StopReason,
-    TurnEnd, WorkerId,
+    Action, Config, Context, DownCause, FailureClass, Input, Limits, RespondTo, Scheduler, Scope,
+    Session, SessionRef, StopReason, TurnEnd, WorkerId,
 };
 use buzz_proto::seed::Seed;
 use buzz_proto::time::{MonoTime, UnixTime};
@@ -112,7 +112,17 @@ pub(crate) fn config() -> Config {
         respond_to: RespondTo::Anyone,
         owner: Some(OWNER),
         cosmetics: false,
+        marks: false,
+        limits: limits(),
         ..Config::new(1)
+    }
+}
+
+/// The usual limits, and no fresh session is told what was said before.
+pub(crate) fn limits() -> Limits {
+    Limits {
+        context_max: 0,
+        ..Limits::default()
     }
 }
 
@@ -321,12 +331,6 @@ pub(crate) const fn cancel(turn: u64) -> Action {
     Action::CancelTurn { turn: TurnId(turn) }
 }
 
-pub(crate) fn worker_failure(text: &str) -> TurnFailure {
-    TurnFailure::Worker {
-        text: Excerpt::new(text),
-    }
-}
-
 /// What begins a turn: the events leave the queue, are told as worked on, and the worker gets them.
 pub(crate) fn start(turn: u64, scope: Scope, session: Session, batch: &[Event]) -> Vec<Action> {
     let count = u32::try_from(batch.len()).expect("a small batch");
@@ -346,8 +350,16 @@ pub(crate) fn start(turn: u64, scope: Scope, session: Session, batch: &[Event]) 
             session,
             scope,
             batch: batch.to_vec(),
+            context: Context::Known,
         },
     ]
+}
+
+/// What begins another attempt: as `start`, but the events left the queue before.
+pub(crate) fn again(turn: u64, scope: Scope, session: Session, batch: &[Event]) -> Vec<Action> {
+    let mut actions = start(turn, scope, session, batch);
+    actions.remove(0);
+    actions
 }
 
 /// These events, oldest first, are worked on.
@@ -416,5 +428,40 @@ pub(crate) fn exited() -> DownCause {
     DownCause::Exited {
         code: Some(1),
         text: Excerpt::new("out of memory"),
+    }
+}
+
+/// The answer to a query.
+pub(crate) fn found(events: &[Event]) -> HttpAnswer {
+    let events: Vec<&str> = events
+        .iter()
+        .map(|event| std::str::from_utf8(event.raw()).expect("JSON"))
+        .collect();
+    HttpAnswer {
+        status: 200,
+        retry_after: None,
+        date: None,
+        body: Bytes::from(format!("[{}]", events.join(","))),
+    }
+}
+
+/// An event of any kind with these tags.
+pub(crate) fn tagged(n: u16, author: PubKey, kind: u32, tags: &[&[&str]]) -> Event {
+    let tags = serde_json::to_string(tags).expect("JSON");
+    let signature = "0".repeat(128);
+    let text = format!(
+        r#"{{"id":"{}","pubkey":"{author}","created_at":{START},"kind":{kind},"tags":{tags},
+            "content":"","sig":"{signature}"}}"#,
+        id(n)
+    );
+    Event::decode(Bytes::from(text)).expect("an event of legal form")
+}
+
+/// A turn ended in vain.
+pub(crate) fn failed(turn: u64, class: FailureClass) -> Input {
+    let text = Excerpt::new("no");
+    Input::Finished {
+        turn: TurnId(turn),
+        end: TurnEnd::Failed { class, text },
     }
 }

@@ -1,14 +1,15 @@
 //! Turns: which scope is served, in which session, within which limits.
 
 use buzz_proto::ids::TurnId;
-use buzz_proto::note::{Note, StaleWhat};
+use buzz_proto::note::{HoldEnd, Note, StaleWhat, TurnFailure};
 use buzz_proto::publish::Verdict;
 use buzz_proto::schedule::{Action, Config, Input, Limits, OpenCause, Session, TurnEnd};
 use buzz_proto::wire::Excerpt;
 
+use crate::seen::rest_of;
 use crate::support::{
-    ROOM, START, Said, Script, answered, cancel, config, id, left, mention, message, millis, note,
-    reply, secs, session, settled, stale, start, thread, two_workers, worker,
+    ROOM, START, Said, Script, again, answered, cancel, config, left, limits, mention, message,
+    millis, note, reply, secs, session, settled, stale, start, thread, two_workers, worker,
 };
 
 const fn opened(turn: u64) -> Input {
@@ -41,7 +42,7 @@ fn a_scope_with_a_turn_waits_and_goes_on_in_its_session() {
 fn a_batch_is_the_oldest_by_date_and_the_rest_waits() {
     let limits = Limits {
         batch_max: 2,
-        ..Limits::default()
+        ..limits()
     };
     let mut script = Script::new(Config { limits, ..config() });
     let dated = |id, before| {
@@ -80,11 +81,13 @@ fn a_busy_scope_does_not_keep_others_out_with_its_backlog() {
     script.wait(secs(1));
     let mut expected = start(1, thread(3), Session::Fresh(session(0, 2)), &[other]);
     expected.push(message(0, 1, START + 2, "hi"));
+    let (scope, worker) = (thread(1), worker(0));
+    expected.push(note(Note::Held { scope, worker }));
     assert_eq!(script.give(answered(0, "hi")), expected);
 }
 
 #[test]
-fn a_scope_whose_worker_is_busy_moves_and_its_old_session_is_let_go_once_the_new_one_is_open() {
+fn a_thread_whose_worker_stays_busy_moves_and_its_old_session_is_let_go_once_the_new_one_is_open() {
     let mut script = Script::working(two_workers());
     script.prompt(0, &mention(1));
     script.give(answered(0, "hi"));
@@ -93,8 +96,20 @@ fn a_scope_whose_worker_is_busy_moves_and_its_old_session_is_let_go_once_the_new
     script.prompt(2, &mention(3));
     script.give(answered(1, "hi"));
     let moved = reply(4, 1);
+    let (scope, worker) = (thread(1), worker(0));
+    assert_eq!(script.arrive(&moved), [note(Note::Held { scope, worker })]);
+    assert_eq!(script.wait(secs(10) - millis(1)), []);
+    let (wait, how) = (secs(10), HoldEnd::Forked);
+    let over = Note::HoldEnded {
+        scope,
+        worker,
+        wait,
+        how,
+    };
     let fresh = Session::Fresh(session(1, 4));
-    assert_eq!(script.arrive(&moved), start(3, thread(1), fresh, &[moved]));
+    let mut expected = vec![note(over)];
+    expected.extend(start(3, thread(1), fresh, &[moved]));
+    assert_eq!(script.wait(millis(1)), expected);
     assert_eq!(
         script.give(opened(3)),
         [Action::CloseSession {
@@ -107,7 +122,7 @@ fn a_scope_whose_worker_is_busy_moves_and_its_old_session_is_let_go_once_the_new
 fn a_worker_with_all_its_sessions_lets_the_least_recently_used_one_go() {
     let limits = Limits {
         sessions_max: 2,
-        ..Limits::default()
+        ..limits()
     };
     let mut script = Script::working(Config { limits, ..config() });
     for turn in 0..2 {
@@ -123,7 +138,7 @@ fn a_worker_with_all_its_sessions_lets_the_least_recently_used_one_go() {
         std::slice::from_ref(&third),
     );
     expected.insert(
-        1,
+        0,
         Action::CloseSession {
             session: session(0, 1),
         },
@@ -154,43 +169,61 @@ fn a_session_that_is_gone_is_opened_anew_on_the_same_worker_once() {
     script.give(answered(0, "hi"));
     let next = reply(2, 1);
     script.arrive(&next);
-    let expected = start(2, thread(1), Session::Fresh(session(0, 2)), &[next]);
+    let expected = start(
+        2,
+        thread(1),
+        Session::Fresh(session(0, 2)),
+        std::slice::from_ref(&next),
+    );
     // The worker gets the same batch again; that it is worked on was told when it first began.
     assert_eq!(script.give(failed(1, OpenCause::Unknown)), expected[3..]);
     script.give(settled(0, Verdict::Stored));
-    let why = "I could not answer this message: no session could be opened (\"the worker does \
-               not know the session\"). You can send it again.";
-    let tags: [&[&str]; 2] = [
-        &["e", &id(1).to_string(), "", "root"],
-        &["e", &id(2).to_string(), "", "reply"],
-    ];
-    let notice = crate::support::posted(1, START + 1, why, &tags);
-    assert_eq!(script.give(failed(2, OpenCause::Unknown)), [notice]);
     // The notes tell one story, under the name with which it began.
-    let said = script.give(settled(1, Verdict::Stored));
-    let is_end = matches!(
-        &said[0],
-        Action::Note(Note::TurnEnded {
+    let said = script.give(failed(2, OpenCause::Unknown));
+    let is_rest = matches!(
+        said[..],
+        [Action::Note(Note::TurnRetried {
             turn: TurnId(1),
+            attempts: 1,
             ..
-        })
+        })]
     );
-    assert!(is_end, "{said:?}");
+    assert!(is_rest, "{said:?}");
+    let fresh = Session::Fresh(session(0, 3));
+    assert_eq!(script.jump(), again(3, thread(1), fresh, &[next]));
 }
 
 #[test]
-fn a_session_that_is_refused_ends_the_turn_and_frees_the_worker() {
+fn a_session_that_is_refused_frees_the_worker_and_the_events_are_tried_again_after_a_rest() {
     let mut script = Script::working(config());
-    script.arrive(&mention(1));
+    let first = mention(1);
+    script.arrive(&first);
     let waiting = mention(2);
     script.arrive(&waiting);
     let text = Excerpt::new("log in first");
-    let actions = script.give(failed(0, OpenCause::Refused { text }));
-    let why = "I could not answer this message: no session could be opened (\"log in first\"). \
-               You can send it again.";
-    let mut expected = start(1, thread(2), Session::Fresh(session(0, 2)), &[waiting]);
-    expected.push(message(0, 1, START, why));
+    let cause = OpenCause::Refused { text: text.clone() };
+    let actions = script.give(failed(0, cause));
+    let wait = rest_of(&actions);
+    assert!(secs(4) <= wait && wait <= secs(6), "{wait:?}");
+    let rests = Note::TurnRetried {
+        turn: TurnId(0),
+        scope: thread(1),
+        why: TurnFailure::NoSession { text },
+        attempts: 1,
+        wait,
+    };
+    let mut expected = vec![note(rests)];
+    expected.extend(start(
+        1,
+        thread(2),
+        Session::Fresh(session(0, 2)),
+        &[waiting],
+    ));
     assert_eq!(actions, expected);
+    script.give(opened(1));
+    script.give(answered(1, "hi"));
+    let fresh = Session::Fresh(session(0, 3));
+    assert_eq!(script.jump(), again(2, thread(1), fresh, &[first]));
 }
 
 #[test]
@@ -207,9 +240,14 @@ fn a_silent_turn_is_cancelled_and_a_worker_that_does_not_heed_is_ended() {
         matches!(actions[0], Action::Note(Note::WorkerDown { .. })),
         "{actions:?}"
     );
-    let why = "I could not answer this message: the worker gave no sign of life for too long. \
-               You can send it again.";
-    assert_eq!(actions[1..], [message(0, 1, START + 1809, why)]);
+    let rests = Note::TurnRetried {
+        turn: TurnId(0),
+        scope: thread(1),
+        why: TurnFailure::Idle,
+        attempts: 1,
+        wait: rest_of(&actions),
+    };
+    assert_eq!(actions[1..], [note(rests)]);
 }
 
 #[test]
@@ -217,7 +255,7 @@ fn a_turn_that_never_ends_is_cancelled_whatever_signs_it_gives() {
     let limits = Limits {
         turn_hard: secs(10),
         turn_idle: secs(8),
-        ..Limits::default()
+        ..limits()
     };
     let mut script = Script::working(Config { limits, ..config() });
     script.prompt(0, &mention(1));

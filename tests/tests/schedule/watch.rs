@@ -2,14 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use buzz_proto::ids::{EventId, JobId, TurnId};
+use buzz_proto::ids::{EventId, JobId, Ticket, TurnId};
 use buzz_proto::note::{Note, TurnFailure, TurnOutcome};
 use buzz_proto::publish::{self, Class};
 use buzz_proto::relay::ChannelKind;
 use buzz_proto::schedule::{Action, Config, Input, Limits, Scope, Session, SessionRef, WorkerId};
 use buzz_proto::wire::Event;
 
-use crate::support::{Script, config, life};
+use crate::support::{Script, config, life, limits};
+
+/// Few, so that chance comes to the last of them.
+const ATTEMPTS_MAX: u16 = 4;
+const CRASHES_MAX: u16 = 2;
 
 /// What must be true, kept by watching inputs and actions alone.
 pub(super) struct Watch {
@@ -29,6 +33,12 @@ pub(super) struct Watch {
     begun: BTreeSet<EventId>,
     /// Those of the turn that is to start next.
     announced: Vec<EventId>,
+    /// The events of each turn that was told, its attempts in vain and ends of workers with each.
+    batches: BTreeMap<TurnId, Vec<EventId>>,
+    tries: BTreeMap<EventId, (u16, u16)>,
+    beginning: Option<TurnId>,
+    /// Calls to be answered.
+    pub(super) queries: Vec<Ticket>,
     pub(super) kind: ChannelKind,
     pub(super) arrived: u32,
     pub(super) left: u32,
@@ -50,7 +60,9 @@ impl Watch {
             sessions_max: 2,
             batch_max: 3,
             channel_max: 12,
-            ..Limits::default()
+            attempts_max: ATTEMPTS_MAX,
+            crashes_max: CRASHES_MAX,
+            ..limits()
         };
         let script = Script::new(Config {
             workers: 2,
@@ -73,6 +85,10 @@ impl Watch {
             queued: BTreeMap::new(),
             begun: BTreeSet::new(),
             announced: Vec::new(),
+            batches: BTreeMap::new(),
+            tries: BTreeMap::new(),
+            beginning: None,
+            queries: Vec::new(),
             kind: ChannelKind::Stream,
             arrived: 0,
             left: 0,
@@ -94,12 +110,17 @@ impl Watch {
             *standing == Standing::Up && !self.turns.values().any(|(_, busy)| busy == worker)
         });
         let is_ready = |scope: &Scope| !self.turns.values().any(|(running, _)| running == scope);
-        let ready = self.queued.values().find(|scope| is_ready(scope));
+        let waiting: BTreeSet<&Scope> = self
+            .queued
+            .values()
+            .filter(|scope| is_ready(scope))
+            .collect();
+        let view = self.script.scheduler.view();
         assert!(
-            !has_idle || ready.is_none(),
-            "{ready:?} waits beside an idle worker"
+            !has_idle || view.is_usage_limited || waiting.len() == view.held + view.resting,
+            "one of {waiting:?} waits beside an idle worker: {view:?}"
         );
-        assert_eq!(self.script.scheduler.view().queued, self.queued.len());
+        assert_eq!(view.queued, self.queued.len());
         assert_eq!(self.script.scheduler.view().running, self.turns.len());
         assert!(self.script.scheduler.view().sessions <= 2 * 2);
     }
@@ -119,6 +140,7 @@ impl Watch {
                 session,
                 scope,
                 batch,
+                context: _,
             } => {
                 self.see_start(turn, session, scope, &batch);
             }
@@ -136,26 +158,9 @@ impl Watch {
             }) => {
                 assert!(!self.has_ended && self.jobs.insert(job));
             }
-            Action::Note(Note::WorkerDown { worker, .. }) => {
-                self.workers.remove(&worker);
-                self.end_turns(|(_, busy)| *busy == worker);
-            }
-            Action::Note(Note::HandedBack { scope, count }) => {
-                *self.handed_back.entry(scope).or_default() += count;
-                self.queued.retain(|_, queued| *queued != scope);
-            }
-            Action::Note(Note::TurnStarted { turn, .. }) => assert!(self.told.insert(turn)),
-            Action::Note(Note::TurnEnded { turn, outcome, .. }) => {
-                let never_began = matches!(
-                    outcome,
-                    TurnOutcome::Reported { why } | TurnOutcome::Unreported { why }
-                        if why == TurnFailure::Interrupted
-                );
-                assert!(
-                    self.told.remove(&turn) || never_began,
-                    "{turn:?} had no beginning, or another end"
-                );
-            }
+            Action::Query { ticket, .. } => self.queries.push(ticket),
+            Action::Verify { .. } | Action::Abort { .. } => {}
+            Action::Note(note) => self.see_note(note),
             Action::Ended => self.has_ended = true,
             Action::CancelTurn { turn } => assert!(self.turns.contains_key(&turn)),
             Action::CloseSession { session } => {
@@ -165,21 +170,73 @@ impl Watch {
                     "nobody is there to close it"
                 );
             }
-            Action::Publish(_)
-            | Action::ShutdownRequested
-            | Action::Note(_)
-            | Action::WakeAt(_) => {}
+            Action::Publish(_) | Action::ShutdownRequested | Action::WakeAt(_) => {}
         }
     }
 
-    /// Work begins once on what waits, and its turn starts next.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "other notes say nothing of these"
+    )]
+    fn see_note(&mut self, note: Note) {
+        match note {
+            Note::WorkerDown { worker, .. } => {
+                self.workers.remove(&worker);
+                self.end_turns(|(_, busy)| *busy == worker);
+            }
+            Note::HandedBack { scope, count } => {
+                *self.handed_back.entry(scope).or_default() += count;
+                self.queued.retain(|_, queued| *queued != scope);
+            }
+            Note::TurnStarted { turn, .. } => {
+                assert!(self.told.insert(turn));
+                self.beginning = Some(turn);
+            }
+            Note::TurnRetried {
+                turn, scope, why, ..
+            } => self.see_retried(turn, scope, &why),
+            Note::TurnEnded { turn, outcome, .. } => {
+                let never_began = matches!(
+                    outcome,
+                    TurnOutcome::Reported { why } | TurnOutcome::Unreported { why }
+                        if why == TurnFailure::Interrupted
+                );
+                // A turn of several events may end for each of them in its own way.
+                assert!(
+                    self.batches.contains_key(&turn) || never_began,
+                    "{turn:?} had no beginning"
+                );
+                self.told.remove(&turn);
+            }
+            _ => {}
+        }
+    }
+
+    /// What a turn was to answer waits again, as far as it is not given up.
+    fn see_retried(&mut self, turn: TurnId, scope: Scope, why: &TurnFailure) {
+        assert!(self.told.remove(&turn), "{turn:?} had another end");
+        let is_attempt = !matches!(why, TurnFailure::UsageLimit | TurnFailure::Renewed);
+        let is_crash = *why == TurnFailure::WorkerGone;
+        for event in &self.batches[&turn] {
+            let (attempts, crashes) = self.tries.entry(*event).or_default();
+            *attempts += u16::from(is_attempt);
+            *crashes += u16::from(is_crash);
+            if *attempts < ATTEMPTS_MAX && *crashes < CRASHES_MAX {
+                self.queued.insert(*event, scope);
+            }
+        }
+    }
+
+    /// Work begins on what waits, and its turn starts next.
     fn see_started(&mut self, events: Vec<EventId>, target: EventId) {
         assert_eq!(events.last(), Some(&target));
         for event in &events {
             assert!(self.queued.remove(event).is_some(), "{event} never waited");
-            assert!(self.begun.insert(*event), "{event} began twice");
+            self.begun.insert(*event);
         }
         assert_eq!(self.announced, [], "these did not start");
+        let turn = self.beginning.take().expect("a turn that was told");
+        self.batches.insert(turn, events.clone());
         self.announced = events;
     }
 

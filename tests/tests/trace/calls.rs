@@ -7,7 +7,7 @@ use buzz_proto::time::MonoTime;
 use buzz_proto::trace::{Privacy, Recorder};
 use buzz_proto::wire::Draft;
 use buzz_proto::{publish, relay, schedule};
-use buzz_sim::toy::{START, Toy};
+use buzz_sim::toy::{self, START, Toy};
 
 use crate::redacted::{answer, assert_holds_no_words, assert_is_redacted, quoted};
 
@@ -27,16 +27,35 @@ fn an_answer_with_what_is_no_event_stays_so() {
 
 #[test]
 fn of_what_a_relay_tells_of_itself_stays_what_decides_actions() {
-    let body = r#"{"name":"lanterns","limitation":{"max_limit":60,"note":"lanterns"}}"#;
-    let input = Input::Relay(relay::Input::Answered {
-        ticket: Ticket(1),
-        answer: answer(body),
-    });
-    let line = Recorder::new(Privacy::Redacted).call(MonoTime::ZERO, &input, &[]);
-    let kept = r#"{"limitation":{"max_limit":60}}"#;
-    assert!(line.contains(&quoted(kept)), "{line}");
-    assert_holds_no_words(&line);
-    assert_is_redacted(&line);
+    let key = toy::key(0xc3);
+    let limit = r#""limitation":{"max_limit":60}"#;
+    for (told, kept) in [
+        (
+            r#""limitation":{"max_limit":60,"note":"lanterns"}"#.to_owned(),
+            limit.to_owned(),
+        ),
+        (
+            format!(r#""self":"{key}","limitation":{{"max_limit":60}}"#),
+            format!(r#"{limit},"self":"{key}""#),
+        ),
+        (
+            format!(r#""self":"{key}","limitation":"lanterns""#),
+            format!(r#""self":"{key}""#),
+        ),
+        (format!(r#""self":"lanterns",{limit}"#), limit.to_owned()),
+        (r#""limitation":{"max_limit":0}"#.to_owned(), String::new()),
+    ] {
+        let body = format!(r#"{{"name":"lanterns",{told}}}"#);
+        let input = Input::Relay(relay::Input::Answered {
+            ticket: Ticket(1),
+            answer: answer(&body),
+        });
+        let line = Recorder::new(Privacy::Redacted).call(MonoTime::ZERO, &input, &[]);
+        let kept = format!("{{{kept}}}");
+        assert!(line.contains(&quoted(&kept)), "{line}");
+        assert_holds_no_words(&line);
+        assert_is_redacted(&line);
+    }
 }
 
 #[test]

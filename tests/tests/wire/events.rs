@@ -14,6 +14,45 @@ const CHANNEL: &str = "0c6d1f3a-52b7-4e19-9a84-7f2be0c1d501";
 const OTHER_CHANNEL: &str = "5ea9b7d4-1183-4c60-8f0e-33a6d2947b10";
 
 #[test]
+fn a_thread_a_channel_and_a_profile_are_asked_for_in_one_body_each() {
+    let (root, author) = (EventId([0xaa; 32]), PubKey([1; 32]));
+    let said = |events| Filter {
+        kinds: [9, 40_002].into_iter().collect(),
+        channel: Some(channel(CHANNEL)),
+        events,
+        limit: Some(12),
+        ..Filter::default()
+    };
+    let named = Filter {
+        ids: vec![root],
+        ..Filter::default()
+    };
+    let profile = Filter {
+        kinds: [0].into_iter().collect(),
+        authors: vec![author],
+        limit: Some(1),
+        ..Filter::default()
+    };
+    let said_in = format!(r##""kinds":[9,40002],"#h":["{CHANNEL}"]"##);
+    for (filters, body) in [
+        (
+            vec![named, said(vec![root])],
+            format!(r##"[{{"ids":["{root}"]}},{{{said_in},"#e":["{root}"],"limit":12}}]"##),
+        ),
+        (
+            vec![said(Vec::new())],
+            format!(r#"[{{{said_in},"limit":12}}]"#),
+        ),
+        (
+            vec![profile],
+            format!(r#"[{{"authors":["{author}"],"kinds":[0],"limit":1}}]"#),
+        ),
+    ] {
+        assert_eq!(wire::query(&filters), body);
+    }
+}
+
+#[test]
 fn a_thread_is_told_by_its_markers() {
     let (a, b) = (EventId([0xaa; 32]), EventId([0xbb; 32]));
     let root = format!(r#",["e","{a}","","root"]"#);

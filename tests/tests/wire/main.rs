@@ -7,6 +7,7 @@
 mod events;
 mod hostile;
 mod recorded;
+mod speaks_for;
 
 use buzz_proto::wire::{self, FRAME_BYTES_MAX, Reason, RelayFrame};
 use bytes::Bytes;

@@ -1,11 +1,9 @@
 //! What a world is like, and what the machine makes of plain trouble in it.
 
 use buzz_dev_relay::faults::{CannedReply, Fault, Target};
-use buzz_dev_relay::rules::Settings;
 use buzz_proto::note::{LinkNote, Note, SubPhase};
 use buzz_proto::trace::Replay;
-use buzz_sim::machine::workers;
-use buzz_sim::world::{Pace, Person, Way, World, WorldError, channel, config};
+use buzz_sim::world::{Pace, Person, Way, WorldError, channel, config};
 
 use crate::support::*;
 
@@ -215,14 +213,4 @@ fn what_an_author_dates_back_is_delivered_live() {
 
     assert_eq!(delivered(&world), [id]);
     assert_eq!(world.delivered()[0].event.created_at(), dated);
-}
-
-#[test]
-fn a_world_has_no_workers() {
-    let mut settings = config(8);
-    settings.consumer = workers();
-
-    let refused = World::new(settings, Settings::default(), 7);
-
-    assert_eq!(refused.map(|_| ()), Err(WorldError::Workers));
 }

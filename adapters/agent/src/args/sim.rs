@@ -1,6 +1,7 @@
 //! Arguments of `sim`.
 
 use buzz_sim::scenario::fleet::Fleet;
+use buzz_sim::scenario::hold::Hold;
 use buzz_sim::scenario::overload::Overload;
 use buzz_sim::scenario::storm::Storm;
 use clap::builder::RangedI64ValueParser;
@@ -20,6 +21,7 @@ impl SimArgs {
             Some(Scenario::Overload(args)) => args.json,
             Some(Scenario::Storm(args)) => args.json,
             Some(Scenario::Fleet(args)) => args.json,
+            Some(Scenario::Hold(args)) => args.json,
             None => false,
         }
     }
@@ -30,6 +32,7 @@ pub(crate) enum Scenario {
     Overload(OverloadArgs),
     Storm(StormArgs),
     Fleet(FleetArgs),
+    Hold(HoldArgs),
 }
 
 /// More mentions than there is room for, in one channel of many, again and again.
@@ -102,6 +105,27 @@ pub(crate) struct FleetArgs {
     #[arg(long, value_name = "N", default_value_t = Fleet::default().agents)]
     #[arg(value_parser = bounded(Fleet::AGENTS))]
     pub(crate) agents: u32,
+}
+
+/// More conversations than workers, which are slow, forget, fail and end.
+///
+/// A judge watches what the machine is told and what it orders, and looks into the relay's store.
+/// The exit code is 0 only if every message that reached the agent is answered, or reported once,
+/// and these bounds are kept: a conversation never waits beside a free worker, a thread at most 10 s
+/// from when it first waited for the worker that knows it, and no session is gone on with that
+/// another one has replaced. Else it is 7; it is 1 if anything else was not as the judge expects.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct HoldArgs {
+    /// Figures as one JSON object, the last line on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Where chance comes from: the same seed gives the same figures.
+    #[arg(long, value_name = "NUMBER", default_value_t = Hold::default().seed)]
+    pub(crate) seed: u64,
+    /// Workers.
+    #[arg(long, value_name = "N", default_value_t = Hold::default().workers)]
+    #[arg(value_parser = bounded(Hold::WORKERS))]
+    pub(crate) workers: u32,
 }
 
 fn bounded((least, greatest): (u32, u32)) -> RangedI64ValueParser<u32> {

@@ -13,6 +13,7 @@ fn without_a_scenario_the_scenarios_are_listed() {
     assert_ends(&output, 0, "overload  more mentions");
     assert_ends(&output, 0, "storm  a thousand posts");
     assert_ends(&output, 0, "fleet  a thousand agents");
+    assert_ends(&output, 0, "hold  more conversations than workers");
     assert_eq!(stdout(&output), "");
 }
 
@@ -138,13 +139,40 @@ fn a_fleet_ends_with_zero_where_every_bound_is_kept_and_tells_of_both_runs() {
 }
 
 #[test]
-fn numbers_of_posts_and_of_agents_outside_their_bounds_are_refused() {
+fn a_hold_ends_with_zero_where_every_bound_is_kept_and_its_last_line_holds_the_figures() {
+    let output = end_of(&mut agent(&["sim", "hold", "--json"]));
+
+    assert_ends(&output, 0, "lost      0  of them without an end");
+    let figures = figures(&stdout(&output));
+    assert_eq!(figures["scenario"], "hold");
+    for (name, count) in [
+        ("seed", 1),
+        ("workers", 6),
+        ("lost", 0),
+        ("duplicates", 0),
+        ("stale_resumes", 0),
+        ("conversation_wait_ms_max", 0),
+        ("ready_wait_ms_max", 0),
+        ("deviations", 0),
+    ] {
+        assert_eq!(figures[name], count, "{name} of {figures}");
+    }
+    assert_eq!(figures["thread_wait_ms_max"], 10_000);
+    assert_within(&figures, "forks", 5.0, 100.0);
+    assert_within(&figures, "accepted", 200.0, 400.0);
+    let count = |name: &str| figures[name].as_u64().unwrap();
+    assert_eq!(count("answered") + count("reported"), count("accepted"));
+}
+
+#[test]
+fn numbers_of_posts_of_agents_and_of_workers_outside_their_bounds_are_refused() {
     for (arguments, words) in [
         (
             ["sim", "storm", "--jobs", "2001"],
             "2001 is not in 1..=2000",
         ),
         (["sim", "fleet", "--agents", "0"], "0 is not in 1..=20000"),
+        (["sim", "hold", "--workers", "1"], "1 is not in 2..=12"),
         (
             ["sim", "fleet", "--agents", "20001"],
             "20001 is not in 1..=20000",

@@ -36,6 +36,8 @@ impl Process {
                 DownCause::Killed
             }
             End::Fault(cause) => {
+                // What came before the fault counts.
+                self.report_rest();
                 self.stop().await;
                 cause
             }
@@ -55,8 +57,10 @@ impl Process {
 
     /// The last words of a process that has ended by itself may answer a prompt, or say why.
     async fn exited(&mut self, status: ExitStatus) -> DownCause {
-        // What it left behind could keep its streams open.
+        // What it left behind could keep its streams open. It is signalled once: when all of it is
+        // gone, others may be given the id of the group.
         self.group.signal(Signal::SIGKILL);
+        self.group.disarm();
         let rest = async {
             let mut buffer = vec![0; READ_BYTES];
             while let Ok(1..) = read(&mut self.stdout, self.lines.buffer()).await {

@@ -2,30 +2,30 @@
 
 use std::sync::Arc;
 
-use buzz_proto::schedule::{Input, OpenCause, TurnEnd};
-use buzz_proto::time::MonoTime;
+use buzz_proto::schedule::{FailureClass, Input, OpenCause, TurnEnd};
+use buzz_proto::time::UnixTime;
 use serde_json::value::RawValue;
 
-use super::super::answer;
 use super::super::codec::RpcError;
 use super::super::phase::{Opening, Phase, Prompting, Target, finished};
-use super::{Client, Output, no_handshake};
+use super::super::{answer, failure};
+use super::{Client, Moment, Output, no_handshake};
 
 impl Client {
     pub(super) fn response(
         &mut self,
         id: u64,
         outcome: Result<Option<&RawValue>, RpcError>,
-        now: MonoTime,
+        at: Moment,
         out: &mut Vec<Output>,
     ) {
         match std::mem::replace(&mut self.phase, Phase::Idle) {
             Phase::Handshaking { request, .. } if request == id => self.greeted(outcome, out),
             Phase::Opening(opening) if opening.request == id => {
-                self.opened(opening, outcome, now, out);
+                self.opened(opening, outcome, at, out);
             }
             Phase::Prompting(prompting) if prompting.request == id => {
-                self.finished(prompting, outcome, out);
+                self.finished(prompting, outcome, at.wall, out);
             }
             // The answer to something that is over: a close, or an opening past its limit.
             phase @ (Phase::Handshaking { .. }
@@ -57,21 +57,23 @@ impl Client {
         &mut self,
         opening: Opening,
         outcome: Result<Option<&RawValue>, RpcError>,
-        now: MonoTime,
+        at: Moment,
         out: &mut Vec<Output>,
     ) {
         let acp_session = match outcome {
-            Ok(result) => answer::session_id(result)
-                .ok_or_else(|| "the answer to session/new names no session".to_owned()),
-            Err(error) => Err(answer::words(&error)),
+            Err(error) => return out.push(Output::Fact(opening.refused(&error, at.wall))),
+            Ok(result) => answer::session_id(result),
         };
         match acp_session {
-            Err(text) => out.push(Output::Fact(opening.failed(&text))),
-            Ok(acp_session) if opening.is_cancelled => {
+            None => {
+                let fact = opening.failed("the answer to session/new names no session");
+                out.push(Output::Fact(fact));
+            }
+            Some(acp_session) if opening.is_cancelled => {
                 self.close(&acp_session, out);
                 out.push(Output::Fact(finished(opening.turn, TurnEnd::Cancelled)));
             }
-            Ok(acp_session) => {
+            Some(acp_session) => {
                 let Opening {
                     turn,
                     session,
@@ -84,7 +86,7 @@ impl Client {
                     session,
                     acp_session,
                 };
-                self.prompt(target, prompt, now, out);
+                self.prompt(target, prompt, at.time, out);
                 if let Phase::Prompting(prompting) = &mut self.phase {
                     prompting.announce(out);
                 }
@@ -96,21 +98,26 @@ impl Client {
         &mut self,
         mut prompting: Prompting,
         outcome: Result<Option<&RawValue>, RpcError>,
+        wall: UnixTime,
         out: &mut Vec<Output>,
     ) {
         let turn = prompting.target.turn;
         let end = match outcome {
             Ok(result) => answer::turn_end(result, prompting.reply),
-            Err(_) if prompting.is_cancelled => TurnEnd::Cancelled,
             Err(error) => {
-                if answer::is_session_unknown(&error) {
+                let class = failure::class(&error, &prompting.target.acp_session, wall);
+                let is_gone = class == FailureClass::SessionGone;
+                if is_gone {
                     self.sessions.remove(&prompting.target.session);
-                    if !prompting.is_announced {
-                        let cause = OpenCause::Unknown;
-                        return out.push(Output::Fact(Input::SessionFailed { turn, cause }));
-                    }
                 }
-                answer::failure(&error)
+                if prompting.is_cancelled {
+                    TurnEnd::Cancelled
+                } else if is_gone && !prompting.is_announced {
+                    let cause = OpenCause::Unknown;
+                    return out.push(Output::Fact(Input::SessionFailed { turn, cause }));
+                } else {
+                    answer::failure(class, &error)
+                }
             }
         };
         if !prompting.is_announced {

@@ -36,30 +36,20 @@ pub(crate) fn write(note: &Note, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Note::Refused { event, why } => write!(f, "event {event} refused: {}", refused_words(*why)),
         Note::Unpublished { job, verdict } => work::write_unpublished(*job, verdict, f),
         Note::NotShown { what } => f.write_str(not_shown_words(*what)),
-        Note::WorkerUp { worker } => write!(f, "worker {} is ready", worker.slot),
-        Note::WorkerDown {
-            worker,
-            cause,
-            wait,
-        } => work::write_down(*worker, cause, *wait, f),
-        Note::TurnStarted {
-            turn,
-            scope,
-            worker,
-            events,
-        } => work::write_started(*turn, *scope, *worker, *events, f),
-        Note::TurnEnded {
-            turn,
-            scope,
-            outcome,
-        } => work::write_ended(*turn, *scope, outcome, f),
-        Note::Controlled {
-            scope,
-            want,
-            discarded,
-        } => work::write_controlled(*scope, *want, *discarded, f),
-        Note::NothingToControl { want } => work::write_nothing_to_control(*want, f),
-        Note::HandedBack { scope, count } => work::write_handed_back(*scope, *count, f),
+        Note::WorkerUp { .. }
+        | Note::WorkerDown { .. }
+        | Note::BreakerOpened { .. }
+        | Note::TurnStarted { .. }
+        | Note::TurnRetried { .. }
+        | Note::TurnEnded { .. }
+        | Note::ContextUnread { .. }
+        | Note::Held { .. }
+        | Note::HoldEnded { .. }
+        | Note::UsageLimited { .. }
+        | Note::UsageRestored
+        | Note::Controlled { .. }
+        | Note::NothingToControl { .. }
+        | Note::HandedBack { .. } => work::write(note, f),
         Note::Stale { what } => {
             write!(f, "an outcome came for {} that is over", stale_words(*what))
         }
@@ -82,6 +72,9 @@ const fn refused_words(why: RefusedWhy) -> &'static str {
         RefusedWhy::Author => "its author may not address this agent",
         RefusedWhy::NoMention => "it does not mention this agent",
         RefusedWhy::Kind => "its kind is not answered",
+        RefusedWhy::AuthorUnknown => {
+            "it could not be found out whether its author is an agent of the same owner"
+        }
         RefusedWhy::StaleCommand => "a command dated this far from now is not obeyed",
     }
 }

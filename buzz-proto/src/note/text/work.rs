@@ -5,12 +5,66 @@ use core::time::Duration;
 
 use super::Span;
 use crate::ids::{JobId, TurnId};
-use crate::note::{TurnFailure, TurnOutcome};
+use crate::note::{HoldEnd, Note, TurnFailure, TurnOutcome};
 use crate::publish::Verdict;
 use crate::schedule::{DownCause, Scope, Want, WorkerId};
+use crate::time::UnixTime;
 use crate::wire::Excerpt;
 
-pub(super) fn write_down(
+/// Writes a note on workers, turns or controls.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the others are written elsewhere"
+)]
+pub(super) fn write(note: &Note, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match note {
+        Note::WorkerUp { worker } => write!(f, "worker {} is ready", worker.slot),
+        Note::WorkerDown {
+            worker,
+            cause,
+            wait,
+        } => write_down(*worker, cause, *wait, f),
+        Note::TurnStarted {
+            turn,
+            scope,
+            worker,
+            events,
+        } => write_started(*turn, *scope, *worker, *events, f),
+        Note::TurnRetried {
+            turn,
+            scope,
+            why,
+            attempts,
+            wait,
+        } => write_retried((*turn, *scope), why, (*attempts, *wait), f),
+        Note::ContextUnread { turn, scope } => write_context_unread(*turn, *scope, f),
+        Note::Held { scope, worker } => write_held(*scope, *worker, f),
+        Note::HoldEnded {
+            scope,
+            worker,
+            wait,
+            how,
+        } => write_hold_ended(*scope, *worker, (*wait, *how), f),
+        Note::UsageLimited { until, wait } => write_usage_limited(*until, *wait, f),
+        Note::UsageRestored => f.write_str("the workers' account has an allowance again"),
+        Note::BreakerOpened { worker, wait } => write_breaker_opened(*worker, *wait, f),
+        Note::TurnEnded {
+            turn,
+            scope,
+            outcome,
+        } => write_ended(*turn, *scope, outcome, f),
+        Note::Controlled {
+            scope,
+            want,
+            discarded,
+        } => write_controlled(*scope, *want, *discarded, f),
+        Note::NothingToControl { want } => write_nothing_to_control(*want, f),
+        Note::HandedBack { scope, count } => write_handed_back(*scope, *count, f),
+        _ => Ok(()),
+    }
+}
+
+fn write_down(
     worker: WorkerId,
     cause: &DownCause,
     wait: Option<Duration>,
@@ -38,7 +92,7 @@ pub(super) fn write_down(
     }
 }
 
-pub(super) fn write_started(
+fn write_started(
     turn: TurnId,
     scope: Scope,
     worker: WorkerId,
@@ -52,7 +106,7 @@ pub(super) fn write_started(
     )
 }
 
-pub(super) fn write_ended(
+fn write_ended(
     turn: TurnId,
     scope: Scope,
     outcome: &TurnOutcome,
@@ -62,7 +116,75 @@ pub(super) fn write_ended(
     write_outcome(outcome, f)
 }
 
-pub(super) fn write_controlled(
+fn write_retried(
+    (turn, scope): (TurnId, Scope),
+    why: &TurnFailure,
+    (attempts, wait): (u16, Duration),
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    write!(f, "turn {} of {scope}: attempt {attempts} failed, ", turn.0)?;
+    write_failure(why, f)?;
+    write!(f, "; the next is in {}", Span(wait))
+}
+
+fn write_context_unread(turn: TurnId, scope: Scope, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(
+        f,
+        "turn {} of {scope} begins without what was said before: it could not be read",
+        turn.0
+    )
+}
+
+fn write_held(scope: Scope, worker: WorkerId, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(
+        f,
+        "{scope} waits for worker {}, which has its session and is busy",
+        worker.slot
+    )
+}
+
+fn write_hold_ended(
+    scope: Scope,
+    worker: WorkerId,
+    (wait, how): (Duration, HoldEnd),
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let slot = worker.slot;
+    write!(f, "{scope} waited {} for worker {slot} and ", Span(wait))?;
+    f.write_str(match how {
+        HoldEnd::Home => "goes on there",
+        HoldEnd::Forked => "goes on elsewhere in a fresh session",
+        HoldEnd::Released => "its session there is gone",
+        HoldEnd::Dropped => "has no work left",
+    })
+}
+
+fn write_usage_limited(
+    until: Option<UnixTime>,
+    wait: Duration,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    f.write_str("the workers' account has used up its allowance")?;
+    if let Some(until) = until {
+        write!(f, " until {until}")?;
+    }
+    write!(f, "; one turn tries again in {}", Span(wait))
+}
+
+fn write_breaker_opened(
+    worker: WorkerId,
+    wait: Duration,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    write!(
+        f,
+        "worker {} ends too often: the next one is started in {}",
+        worker.slot,
+        Span(wait)
+    )
+}
+
+fn write_controlled(
     scope: Scope,
     want: Want,
     discarded: u32,
@@ -72,16 +194,12 @@ pub(super) fn write_controlled(
     write!(f, "{scope}: {want}, {discarded} events discarded")
 }
 
-pub(super) fn write_nothing_to_control(want: Want, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_nothing_to_control(want: Want, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let want = want_words(want);
     write!(f, "asked to {want}, but nothing is running there")
 }
 
-pub(super) fn write_handed_back(
-    scope: Scope,
-    count: u32,
-    f: &mut fmt::Formatter<'_>,
-) -> fmt::Result {
+fn write_handed_back(scope: Scope, count: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(
         f,
         "{scope}: {count} events handed back unanswered because the agent ends"
@@ -135,6 +253,10 @@ fn write_failure(failure: &TurnFailure, f: &mut fmt::Formatter<'_>) -> fmt::Resu
         TurnFailure::Interrupted => {
             f.write_str("work on it was begun several times and never ended")
         }
+        TurnFailure::UsageLimit => f.write_str("the workers' account has used up its allowance"),
+        TurnFailure::Renewed => f.write_str("its worker is replaced, as asked"),
+        TurnFailure::Poisonous => f.write_str("several workers ended at it"),
+        TurnFailure::NeedsHuman { text } => write!(f, "the worker needs a human: {text}"),
     }
 }
 

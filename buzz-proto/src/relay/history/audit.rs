@@ -10,9 +10,9 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::call::Call;
 use super::page::Page;
 use crate::bucket::Bucket;
+use crate::call::Call;
 use crate::ids::{EventId, Ticket};
 use crate::relay::Sub;
 use crate::seed::Seed;

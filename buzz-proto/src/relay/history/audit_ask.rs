@@ -4,9 +4,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::audit::{Asked, Progress, Read};
-use super::call::Call;
 use super::page::{Page, Via};
 use super::read::To;
+use crate::call::Call;
 use crate::ids::ConnId;
 use crate::quotas::{CallLane, Quotas};
 use crate::relay::sub_row::Phase;
@@ -157,7 +157,7 @@ impl Relay {
     ) -> bool {
         let limits = &self.config.limits;
         match &self.audits.read {
-            Some(Read::Http(call, _)) if call.is_overdue(limits, now) => {
+            Some(Read::Http(call, _)) if call.is_overdue(limits.answer, now) => {
                 let ticket = call.ticket;
                 out.push(Action::Abort { ticket });
                 self.audit_unanswered(now.time(), quotas, out);

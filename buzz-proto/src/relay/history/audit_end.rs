@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::audit::{Found, FoundPhase, Progress};
-use super::call::Call;
 use super::page::{Page, Via};
+use crate::call::Call;
 use crate::ids::EventId;
 use crate::note::Note;
 use crate::quotas::Quotas;

@@ -8,7 +8,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use super::call::Call;
+use crate::call::Call;
 use crate::gate::Generation;
 use crate::ids::{EventId, Ticket, WriteId};
 use crate::relay::Limits;
@@ -137,7 +137,7 @@ impl Page {
             Via::Socket { heard, .. } => {
                 heard.is_some_and(|heard| now.reached(heard.after(limits.page_silence), Why::Page))
             }
-            Via::Http(call) => call.is_overdue(limits, now),
+            Via::Http(call) => call.is_overdue(limits.answer, now),
         }
     }
 

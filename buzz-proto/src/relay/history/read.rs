@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use super::call::Call;
 use super::page::Via;
+use crate::call::Call;
 use crate::ids::ConnId;
 use crate::quotas::{CallLane, OperationLane, Quotas};
 use crate::relay::{Action, Relay};

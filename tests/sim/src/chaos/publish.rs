@@ -19,6 +19,7 @@ impl Chaos for Publisher {
             | Action::Send { ticket, .. } => known.calls.push(ticket.0),
             Action::Abort { .. }
             | Action::Settle { .. }
+            | Action::Outbox { .. }
             | Action::Ended
             | Action::Note(_)
             | Action::WakeAt(_) => {}

@@ -9,7 +9,7 @@ use buzz_proto::relay::{
 use bytes::Bytes;
 
 use super::{Chaos, Dice, Known};
-use crate::toy::{self, Toy, channel};
+use crate::toy::{self, Toy, channel, key};
 
 /// What relays say, and what they might.
 const REASONS: [&str; 10] = [
@@ -61,6 +61,7 @@ impl Chaos for Relay {
             | Action::Report { .. }
             | Action::Channel { .. }
             | Action::Receipt { .. }
+            | Action::RelayKey { .. }
             | Action::Link { .. }
             | Action::Ended
             | Action::Note(_)
@@ -138,6 +139,7 @@ pub(super) fn answer(dice: &mut Dice<'_>) -> HttpAnswer {
         toy::events(&rows),
         Bytes::from_static(b"{\"accepted\":true}"),
         Bytes::from_static(b"{\"limitation\":{\"max_limit\":2}}"),
+        format!(r#"{{"self":"{}"}}"#, key(1 + dice.roll(2))).into(),
         Bytes::from_static(b"{\"error\":\"rate-limited: retry in 2s\"}"),
         Bytes::from_static(b"<html>"),
     ];

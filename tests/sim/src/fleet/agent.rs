@@ -140,6 +140,7 @@ impl Agent {
             A::Report { .. }
             | A::Channel { .. }
             | A::Receipt { .. }
+            | A::RelayKey { .. }
             | A::Link { .. }
             | A::Ended
             | A::Note(_)
@@ -162,7 +163,12 @@ impl Agent {
                 self.call(Call::of_publisher(ticket), Asked::Query, clock);
             }
             A::Settle { job, verdict } => self.settle(job, &verdict, clock.now()),
-            A::Abort { .. } | A::Send { .. } | A::Ended | A::Note(_) | A::WakeAt(_) => {}
+            A::Abort { .. }
+            | A::Send { .. }
+            | A::Outbox { .. }
+            | A::Ended
+            | A::Note(_)
+            | A::WakeAt(_) => {}
         }
     }
 

@@ -3,6 +3,7 @@
 
 pub mod chaos;
 pub mod fleet;
+pub mod hold;
 pub mod overload;
 pub mod storm;
 
@@ -11,7 +12,7 @@ use core::fmt;
 use crate::world::WorldError;
 
 /// The name of each scenario, and what it plays.
-pub const ALL: [(&str, &str); 3] = [
+pub const ALL: [(&str, &str); 4] = [
     (
         overload::NAME,
         "more mentions than there is room for, in one channel of many, again and again",
@@ -23,6 +24,10 @@ pub const ALL: [(&str, &str); 3] = [
     (
         fleet::NAME,
         "a thousand agents with much to publish, behind one quota",
+    ),
+    (
+        hold::NAME,
+        "more conversations than workers, which are slow, forget, fail and end",
     ),
 ];
 

@@ -1,6 +1,7 @@
 //! The agent of a world: the machine, what reaches it, and what outlives its process.
 
 mod orders;
+mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,11 +14,13 @@ use buzz_proto::machine::Machine;
 use buzz_proto::note::Note;
 use buzz_proto::publish::{self, Verdict};
 use buzz_proto::relay::{self, BrokeCause, ConnectCause, HttpAnswer, Record, Sub};
+use buzz_proto::schedule;
 use buzz_proto::seed::Seed;
 use buzz_proto::time::MonoTime;
 
 use super::clock::{Chance, Lane};
 use super::consumer::{Consumer, Pace};
+use super::crew::Crew;
 use super::happening::{Call, Clock, Fact, LineKey, Part, Sent};
 use super::record::Record as Recording;
 
@@ -43,6 +46,9 @@ pub(super) struct Agent {
     nonce: u64,
     pub(super) is_online: bool,
     pub(super) consumer: Consumer,
+    pub(super) crew: Crew,
+    /// The wall clock is not reported for the time being.
+    pub(super) is_hushed: bool,
     /// How often the consumer's pace was set: turns of an earlier one are over.
     turns: u64,
     records: BTreeMap<Sub, Record>,
@@ -78,6 +84,8 @@ impl Agent {
             nonce: 0,
             is_online: true,
             consumer: Consumer::default(),
+            crew: Crew::new(Chance::new(seed.derive(7))),
+            is_hushed: false,
             turns: 0,
             records: records.into_iter().map(|it| (it.sub, it)).collect(),
             notes: Vec::new(),
@@ -87,6 +95,10 @@ impl Agent {
             cryptography: Chance::new(seed.derive(5)),
             up: Lane::new(seed.derive(6)),
         })
+    }
+
+    pub(super) const fn config(&self) -> &Config {
+        &self.config
     }
 
     pub(super) const fn machine(&self) -> &Machine {
@@ -133,6 +145,7 @@ impl Agent {
         self.socket = None;
         self.calls.clear();
         self.consumer.die(&self.records);
+        self.crew.die();
         self.begin(clock);
         self.next_turn(clock);
         Ok(())
@@ -212,8 +225,11 @@ impl Agent {
             }
             Fact::WallClockDue => {
                 self.plan(WALL_CLOCK_EVERY, Fact::WallClockDue, clock);
-                self.feed(Input::WallClock(clock.wall()), clock);
+                if !self.is_hushed {
+                    self.feed(Input::WallClock(clock.wall()), clock);
+                }
             }
+            Fact::Worker { worker, doing } => self.work(worker, doing, clock),
             Fact::ConsumerReady => self.consume_at_pace(clock),
             Fact::ConsumerTurn { number } if number == self.turns => {
                 self.consume(1, clock);
@@ -283,5 +299,9 @@ fn answered(call: Call, answer: Result<HttpAnswer, BrokeCause>) -> Input {
         (Part::Relay, Err(cause)) => Input::Relay(relay::Input::Broke { ticket, cause }),
         (Part::Publish, Ok(answer)) => Input::Publish(publish::Input::Answered { ticket, answer }),
         (Part::Publish, Err(cause)) => Input::Publish(publish::Input::Broke { ticket, cause }),
+        (Part::Schedule, Ok(answer)) => {
+            Input::Schedule(schedule::Input::Answered { ticket, answer })
+        }
+        (Part::Schedule, Err(cause)) => Input::Schedule(schedule::Input::Broke { ticket, cause }),
     }
 }

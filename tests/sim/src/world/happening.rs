@@ -4,10 +4,12 @@ use buzz_dev_relay::rules::http::HttpRequest;
 use buzz_proto::ids::{ConnId, Ticket};
 use buzz_proto::input::Input;
 use buzz_proto::relay::{self, BrokeCause, ConnectCause, HttpAnswer, Record, Sub};
+use buzz_proto::schedule::WorkerId;
 use buzz_proto::time::{MonoTime, UnixTime};
 use bytes::Bytes;
 
 use super::clock;
+use super::crew::Doing;
 
 /// The queue of a world.
 pub(super) type Clock = clock::Clock<Happening>;
@@ -72,6 +74,11 @@ pub(super) enum Fact {
     ConsumerTurn {
         number: u64,
     },
+    /// A worker does something.
+    Worker {
+        worker: WorkerId,
+        doing: Doing,
+    },
 }
 
 /// What reaches the relay on a connection.
@@ -113,4 +120,5 @@ pub(super) struct Call {
 pub(super) enum Part {
     Relay,
     Publish,
+    Schedule,
 }

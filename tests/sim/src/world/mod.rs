@@ -25,18 +25,22 @@ mod agent;
 mod calls;
 pub(crate) mod clock;
 mod consumer;
+pub mod crew;
 mod happening;
+pub mod judge;
 mod people;
 mod record;
 mod relay;
 mod requests;
+mod staff;
 
 use core::fmt;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use buzz_dev_relay::client::tag;
 use buzz_dev_relay::faults::Faults;
+use buzz_dev_relay::rules::channels::ChannelKind;
 use buzz_dev_relay::rules::quota::Quotas;
 use buzz_dev_relay::rules::stats::Stats;
 use buzz_dev_relay::rules::store::Store;
@@ -60,10 +64,12 @@ pub use calls::HttpCall;
 pub use clock::START;
 pub use consumer::{Delivered, Pace};
 pub use people::{Person, channel};
+pub use record::Told;
 pub use requests::{Request, Way};
+pub use staff::{Said, workers_config};
 
-/// Who owns the channels.
-const OWNER: Person = Person(0);
+/// Who owns the channels, and the agent.
+pub const OWNER: Person = Person(0);
 /// A message.
 const MESSAGE: u32 = 9;
 
@@ -75,6 +81,10 @@ pub struct World {
     agent: Agent,
     /// Mentions that the relay stored, and their channels.
     owed: BTreeMap<EventId, ChannelId>,
+    /// The roots of those of them that are replies.
+    roots: BTreeMap<EventId, EventId>,
+    /// Direct messages.
+    directs: BTreeSet<ChannelId>,
     posts: u64,
 }
 
@@ -93,20 +103,22 @@ pub fn config(slots: u32) -> Config {
 
 impl World {
     /// A world before its first moment: no channel exists, and the agent has not dialed. Seed, key
-    /// and URL of `config` are set by the world, and the relay serves that URL alone, without TLS.
+    /// and URL of `config` are set by the world, and the owner of workers, who is [`OWNER`]; the
+    /// relay serves that URL alone, without TLS.
     ///
     /// # Errors
-    /// When a setting cannot work, or asks for workers, of which this world has none.
+    /// When a setting cannot work.
     pub fn new(mut config: Config, mut settings: Settings, seed: u64) -> Result<Self, WorldError> {
-        if let Consumer::Workers(_) = config.consumer {
-            return Err(WorldError::Workers);
-        }
         let [relay_keys, agent_keys] = [Role::Relay, Role::Agent].map(keys_of);
         let relay_keys = relay_keys.map_err(|_| WorldError::Key)?;
         let agent_keys = agent_keys.map_err(|_| WorldError::Key)?;
         config.seed = seed;
         config.me = public_key(&agent_keys).ok_or(WorldError::Key)?;
         URL.clone_into(&mut config.relay.url);
+        if let Consumer::Workers(schedule) = &mut config.consumer {
+            schedule.owner =
+                public_key(&keys_of(Role::Person(OWNER)).map_err(|_| WorldError::Key)?);
+        }
         settings.tls_in_front = false;
         settings.hosts.clear();
         let seed = Seed(seed);
@@ -115,6 +127,8 @@ impl World {
             relay: RelaySide::new(settings, relay_keys, seed.derive(1)),
             agent: Agent::new(config, agent_keys, seed.derive(2)).map_err(WorldError::Config)?,
             owed: BTreeMap::new(),
+            roots: BTreeMap::new(),
+            directs: BTreeSet::new(),
             posts: 0,
         };
         world.clock.plan(MonoTime::ZERO, Happening::Begin);
@@ -129,8 +143,9 @@ impl World {
     pub fn open_channel(&mut self, channel: ChannelId) -> Result<(), WorldError> {
         let owner = keys_of(Role::Person(OWNER)).map_err(|_| WorldError::Key)?;
         let agent = self.agent.public().to_owned();
+        let kind = ChannelKind::Stream;
         self.relay
-            .open_channel(channel, owner.public(), &agent, &mut self.clock)
+            .open_channel((channel, kind), owner.public(), &agent, &mut self.clock)
             .map_err(WorldError::Refused)
     }
 
@@ -457,8 +472,6 @@ impl World {
 pub enum WorldError {
     /// The machine cannot work with these settings.
     Config(ConfigError),
-    /// The settings ask for workers.
-    Workers,
     /// The relay refused, in these words.
     Refused(String),
     /// A key could not be made from its number.
@@ -471,10 +484,6 @@ impl fmt::Display for WorldError {
             Self::Config(error) => {
                 write!(f, "the machine cannot work with these settings: {error}")
             }
-            Self::Workers => f.write_str(
-                "a world has a consumer and no workers: give it a configuration with an external \
-                 consumer",
-            ),
             Self::Refused(text) => write!(f, "the relay refused: {text}"),
             Self::Key => f.write_str("a number of a person gives no valid key: take another one"),
         }

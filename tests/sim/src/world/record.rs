@@ -14,6 +14,19 @@ pub(super) struct Record {
     hash: DefaultHasher,
     lines: Vec<String>,
     is_kept: bool,
+    /// Facts and orders as they are, where somebody wants to judge them.
+    told: Option<Vec<Told>>,
+}
+
+/// A fact, and what was ordered upon it.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// When, by the machine's clock.
+    pub at: MonoTime,
+    /// The fact.
+    pub input: Input,
+    /// The orders.
+    pub actions: Vec<Action>,
 }
 
 impl Record {
@@ -23,6 +36,7 @@ impl Record {
             hash: DefaultHasher::new(),
             lines: Vec::new(),
             is_kept: false,
+            told: None,
         }
     }
 
@@ -39,6 +53,22 @@ impl Record {
 
     pub(super) fn call(&mut self, now: MonoTime, input: &Input, actions: &[Action]) {
         self.add(self.recorder.call(now, input, actions));
+        if let Some(told) = &mut self.told {
+            told.push(Told {
+                at: now,
+                input: input.clone(),
+                actions: actions.to_vec(),
+            });
+        }
+    }
+
+    /// From now on facts and orders are kept as they are.
+    pub(super) fn listen(&mut self) {
+        self.told.get_or_insert_default();
+    }
+
+    pub(super) fn told(&self) -> &[Told] {
+        self.told.as_deref().unwrap_or_default()
     }
 
     fn add(&mut self, line: String) {

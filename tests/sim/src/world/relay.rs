@@ -109,7 +109,7 @@ impl RelaySide {
     /// moment of a world it is an old one.
     pub(super) fn open_channel(
         &mut self,
-        channel: ChannelId,
+        (channel, kind): (ChannelId, ChannelKind),
         owner: &str,
         member: &str,
         clock: &mut Clock,
@@ -125,7 +125,7 @@ impl RelaySide {
             name: "a channel",
             about: "",
             visibility: Visibility::Open,
-            kind: ChannelKind::Stream,
+            kind,
             owner,
         };
         self.change(clock, |rules, now| {

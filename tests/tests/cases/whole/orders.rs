@@ -5,6 +5,7 @@ use std::time::Duration;
 use buzz_proto::action::Action;
 use buzz_proto::ids::ConnId;
 use buzz_proto::input::Input;
+use buzz_proto::relay::HttpAnswer;
 use buzz_proto::schedule::{DownCause, TurnEnd};
 use buzz_proto::wire::{Draft, Event, Filter};
 use buzz_proto::{publish, relay, schedule};
@@ -90,6 +91,7 @@ impl Whole {
             | Order::Report { .. }
             | Order::Channel { .. }
             | Order::Receipt { .. }
+            | Order::RelayKey { .. }
             | Order::Link { .. }
             | Order::Ended
             | Order::Note(_)
@@ -217,6 +219,7 @@ impl Whole {
             }
             Order::Send { .. }
             | Order::Settle { .. }
+            | Order::Outbox { .. }
             | Order::Ended
             | Order::Note(_)
             | Order::WakeAt(_) => {}
@@ -279,7 +282,21 @@ impl Whole {
                 let end = TurnEnd::Cancelled;
                 Some(Fact::Finished { turn, end })
             }
+            Order::Query { ticket, .. } => {
+                let answer = HttpAnswer {
+                    status: 200,
+                    retry_after: None,
+                    date: None,
+                    body: Bytes::from_static(b"[]"),
+                };
+                Some(Fact::Answered { ticket, answer })
+            }
+            Order::Verify { ticket, .. } => {
+                let genuine = true;
+                Some(Fact::Verified { ticket, genuine })
+            }
             Order::CloseSession { .. }
+            | Order::Abort { .. }
             | Order::Left { .. }
             | Order::Started { .. }
             | Order::Dispose { .. }

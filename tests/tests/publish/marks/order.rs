@@ -7,8 +7,8 @@ use buzz_proto::publish::{Action, Command, Config, Input, LatestKey, Mark, Verdi
 
 use super::{add, post_mark, react, removal, show_mark, showing, sign_of, signed};
 use crate::support::{
-    ACCEPTED, Script, abort, accepted, answered, cancel, evicted, latest, not_shown, post, send,
-    settle, sleep, stale, stored, submit, submit_event, without_wake,
+    ACCEPTED, Script, abort, accepted, answered, cancel, evicted, half_full, latest, not_shown,
+    post, send, settle, sleep, stale, stored, submit, submit_event, without_wake,
 };
 
 #[test]
@@ -136,12 +136,12 @@ fn a_mark_never_keeps_a_durable_job_out() {
     let _ = script.at(0, react(1, Some(Mark::Seen)));
     assert_eq!(
         without_wake(script.at(0, submit(1))),
-        [abort(0), post(1, 1, 1)]
+        [abort(0), half_full(true), post(1, 1, 1)]
     );
     // It comes back when there is room.
     assert_eq!(
         without_wake(script.at(0, answered(1, 200, ACCEPTED))),
-        [stored(1), sign_of(2, add(1, "👀"))]
+        [stored(1), half_full(false), sign_of(2, add(1, "👀"))]
     );
     let _ = script.at(0, signed(2, 91));
     assert_eq!(

@@ -38,8 +38,7 @@ impl Agent {
                 self.wake = wake.map(|span| self.born.after(span));
             }
             Action::Ended => self.has_ended = true,
-            // A world has no workers, so there is nobody to order about.
-            Action::Schedule(_) => {}
+            Action::Schedule(action) => self.perform_schedule(action, clock),
         }
     }
 
@@ -109,6 +108,7 @@ impl Agent {
             A::Report { .. }
             | A::Channel { .. }
             | A::Receipt { .. }
+            | A::RelayKey { .. }
             | A::Link { .. }
             | A::Ended
             | A::WakeAt(_) => {}
@@ -139,7 +139,7 @@ impl Agent {
             A::Abort { ticket } => self.abort(Part::Publish, ticket),
             A::Note(note) => self.notes.push((clock.now(), note)),
             A::Settle { job, verdict } => self.verdicts.push((clock.now(), job, verdict)),
-            A::Send { .. } | A::Ended | A::WakeAt(_) => {}
+            A::Send { .. } | A::Outbox { .. } | A::Ended | A::WakeAt(_) => {}
         }
     }
 
@@ -170,7 +170,7 @@ impl Agent {
         clock.plan(at, Happening::Sent { line, what });
     }
 
-    fn post(&mut self, call: Call, path: &str, body: Vec<u8>, clock: &mut Clock) {
+    pub(super) fn post(&mut self, call: Call, path: &str, body: Vec<u8>, clock: &mut Clock) {
         self.nonce = self.nonce.saturating_add(1);
         let request = post(&self.keys, path, body, self.nonce, clock.wall());
         self.call(call, request, clock);
@@ -195,12 +195,12 @@ impl Agent {
         clock.plan(at, called);
     }
 
-    fn abort(&mut self, part: Part, ticket: Ticket) {
+    pub(super) fn abort(&mut self, part: Part, ticket: Ticket) {
         self.calls.remove(&Call { part, ticket });
     }
 
     /// The outcome of cryptography is there in a moment; one may overtake another.
-    fn compute(&mut self, outcome: Input, clock: &mut Clock) {
+    pub(super) fn compute(&mut self, outcome: Input, clock: &mut Clock) {
         let (low, high) = CRYPTOGRAPHY;
         let wait = self.cryptography.between(low, high);
         self.plan(wait, Fact::Told(outcome), clock);

@@ -1,14 +1,16 @@
-//! One `POST /query` of the relay part, and whether the relay has that route.
+//! One `POST /query`, and whether the relay has that route.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use bytes::Bytes;
 
 use crate::gate::Generation;
 use crate::ids::Ticket;
+use crate::note::Note;
 use crate::publish::settle;
 use crate::quotas::{CallLane, Quotas};
-use crate::relay::{Action, HttpAnswer, Limits};
+use crate::relay::HttpAnswer;
 use crate::retry_hint::Hint;
 use crate::time::{MonoTime, Now, UnixTime, Why};
 use crate::wire::{self, Event};
@@ -18,24 +20,24 @@ const FAILURES_MAX: u32 = 3;
 
 /// A call under way.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::relay) struct Call {
-    pub(in crate::relay) ticket: Ticket,
+pub(crate) struct Call {
+    pub(crate) ticket: Ticket,
     since: MonoTime,
     sent: Generation,
 }
 
 /// What an answer is read by.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::relay) struct Measure {
+pub(crate) struct Measure {
     /// Our own clock, if it is known.
-    pub(in crate::relay) wall: Option<UnixTime>,
+    pub(crate) wall: Option<UnixTime>,
     /// Bytes of one event.
-    pub(in crate::relay) bytes_max: usize,
+    pub(crate) bytes_max: usize,
 }
 
 impl Call {
     /// Takes what a call needs of the quota, if it is the turn of its lane.
-    pub(in crate::relay) fn start(
+    pub(crate) fn start(
         lane: CallLane,
         quotas: &mut Quotas,
         tickets: &mut Ticket,
@@ -50,36 +52,42 @@ impl Call {
         })
     }
 
-    /// Whether it took too long.
-    pub(in crate::relay) fn is_overdue(&self, limits: &Limits, now: &mut Now) -> bool {
-        now.reached(self.since.after(limits.answer), Why::Answer)
+    /// Whether it took longer than this.
+    pub(crate) fn is_overdue(&self, limit: Duration, now: &mut Now) -> bool {
+        now.reached(self.since.after(limit), Why::Answer)
     }
 
     /// It has no answer.
-    pub(in crate::relay) fn broke(self, quotas: &mut Quotas, now: MonoTime, out: &mut Vec<Action>) {
+    pub(crate) fn broke<A: From<Note>>(self, quotas: &mut Quotas, now: MonoTime, out: &mut Vec<A>) {
         self.failed(None, quotas, now, out);
     }
 
-    fn failed(self, hint: Option<Hint>, quotas: &mut Quotas, now: MonoTime, out: &mut Vec<Action>) {
+    fn failed<A: From<Note>>(
+        self,
+        hint: Option<Hint>,
+        quotas: &mut Quotas,
+        now: MonoTime,
+        out: &mut Vec<A>,
+    ) {
         let http = &mut quotas.http;
         let refusal = http.fail(hint.map(|hint| hint.wait), self.sent, now);
         let note = http.throttled(refusal, hint, http.waiting(), now);
-        out.extend(note.map(Action::Note));
+        out.extend(note.map(A::from));
     }
 
     /// It is given up without knowledge of its answer.
-    pub(in crate::relay) fn abandon(self, quotas: &mut Quotas) {
+    pub(crate) fn abandon(self, quotas: &mut Quotas) {
         quotas.http.abandon(self.sent);
     }
 
     /// It was answered. Gives the events of a good answer.
-    pub(in crate::relay) fn answered(
+    pub(crate) fn answered<A: From<Note>>(
         self,
         answer: &HttpAnswer,
         measure: Measure,
         quotas: &mut Quotas,
         now: MonoTime,
-        out: &mut Vec<Action>,
+        out: &mut Vec<A>,
     ) -> Option<Vec<Event>> {
         let reason = wire::body_reason(&answer.body);
         if settle::is_relay_failure(answer.status, &reason) {
@@ -102,17 +110,17 @@ fn read_events(body: &Bytes, bytes_max: usize) -> Option<Vec<Event>> {
 
 /// Whether `/query` can be used on this connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::relay) struct Route {
+pub(crate) struct Route {
     failures: u32,
 }
 
 impl Route {
-    pub(in crate::relay) const fn is_open(self) -> bool {
+    pub(crate) const fn is_open(self) -> bool {
         self.failures < FAILURES_MAX
     }
 
     /// Learns from an answer, or from there being none.
-    pub(in crate::relay) fn learn(&mut self, answer: Option<&HttpAnswer>) {
+    pub(crate) fn learn(&mut self, answer: Option<&HttpAnswer>) {
         let is_limited = |answer: &HttpAnswer| {
             answer.status == 429 || wire::body_reason(&answer.body).is_rate_limit()
         };

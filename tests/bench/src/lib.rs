@@ -1,0 +1,1 @@
+//! Benchmarks of the state machine; they stand in `benches/`.

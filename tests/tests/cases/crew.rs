@@ -97,6 +97,8 @@ pub(crate) struct Crew {
     owed: BTreeSet<EventId>,
     /// Nothing may start: the outbox has no room for what it would say.
     is_stopped_up: bool,
+    /// It has ended: what has no outcome belongs to the next life.
+    is_over: bool,
 }
 
 impl Crew {
@@ -123,6 +125,7 @@ impl Crew {
             facts: 0,
             owed: BTreeSet::new(),
             is_stopped_up: false,
+            is_over: false,
         };
         crew.feed(Input::WallClock(START));
         for (place, kind) in [
@@ -304,6 +307,11 @@ impl Crew {
         self.owed.len()
     }
 
+    /// Whether the scheduler has ended.
+    pub(crate) const fn is_over(&self) -> bool {
+        self.is_over
+    }
+
     /// Whether an event has an outcome.
     pub(crate) fn is_settled(&self, n: u64) -> bool {
         !self.owed.contains(&toy::id(n))
@@ -424,7 +432,7 @@ impl Stage for Crew {
     fn come_to_rest(&mut self) {
         self.heal();
         for _ in 0..REST_SECONDS {
-            if self.owed.is_empty() && self.works.is_empty() {
+            if self.is_over || (self.owed.is_empty() && self.works.is_empty()) {
                 return;
             }
             self.answer_all();
@@ -437,7 +445,7 @@ impl Stage for Crew {
     /// What is owed and not with a worker or on its way wants to be woken.
     fn check_present(&self) {
         let is_due = self.script.part().next_deadline().is_some();
-        let is_wanted = !self.owed.is_empty() && !self.is_stopped_up;
+        let is_wanted = !self.owed.is_empty() && !self.is_stopped_up && !self.is_over;
         if is_wanted && self.due.is_empty() && !is_due {
             self.script.fail("something is owed and nothing is due");
         }

@@ -12,6 +12,7 @@ mod hold;
 mod hold_ends;
 mod hold_table;
 mod http_limits;
+mod interrupted;
 mod jobs;
 mod ladder;
 mod noise;

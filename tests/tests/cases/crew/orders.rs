@@ -81,6 +81,10 @@ impl Crew {
                 }
                 Conduct::ByHand => None,
             },
+            Action::Ended => {
+                self.is_over = true;
+                None
+            }
             Action::Verify { ticket, .. } => {
                 let genuine = true;
                 Some(Input::Verified { ticket, genuine })
@@ -91,7 +95,6 @@ impl Crew {
             | Action::Started { .. }
             | Action::Abort { .. }
             | Action::ShutdownRequested
-            | Action::Ended
             | Action::Note(_)
             | Action::WakeAt(_) => None,
         }

@@ -79,7 +79,7 @@ impl Judge {
         // For these it is only waited, together with all others.
         let is_attempt = !matches!(why, TurnFailure::UsageLimit | TurnFailure::Renewed);
         self.verdict.retries = self.verdict.retries.saturating_add(1);
-        let retry_at = self.now.after(wait);
+        let retry_at = self.now.after(wait).round_up();
         let limits = self.limits.clone();
         let mut most = 0;
         let room = self.rooms.entry(scope).or_default();

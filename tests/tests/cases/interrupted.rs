@@ -158,11 +158,13 @@ const fn outcomes(phase: Phase, event: Event) -> [Option<Disposal>; 2] {
 /// How many messages of the thread were handed back.
 fn handed_back(crew: &Crew) -> usize {
     let all = noted(crew).into_iter();
-    let counts = all.filter_map(|(_, note)| match note {
-        Note::HandedBack { scope, count } if scope.channel() == channel(ROOM) => Some(count),
-        _ => None,
+    let counts = all.filter_map(|(_, note)| {
+        let Note::HandedBack { scope, count } = note else {
+            return None;
+        };
+        (scope.channel() == channel(ROOM)).then_some(count as usize)
     });
-    counts.map(|count| count as usize).sum()
+    counts.sum()
 }
 
 /// No turn that begins afterwards is one in a session of before.

@@ -1,5 +1,6 @@
 //! How orders are carried out.
 
+use buzz_proto::ids::Ticket;
 use buzz_proto::publish;
 use buzz_proto::relay::BrokeCause;
 use buzz_proto::schedule::{Action, DownCause, Input, OpenCause, TurnEnd, WorkerId};
@@ -70,17 +71,7 @@ impl Crew {
                 self.publish(&command);
                 None
             }
-            Action::Query { ticket, .. } => match self.queries {
-                Conduct::Works => Some(Input::Answered {
-                    ticket,
-                    answer: nothing_found(),
-                }),
-                Conduct::Fails => {
-                    let cause = BrokeCause::Connection;
-                    Some(Input::Broke { ticket, cause })
-                }
-                Conduct::ByHand => None,
-            },
+            Action::Query { ticket, .. } => self.query(ticket),
             Action::Ended => {
                 self.is_over = true;
                 None
@@ -97,6 +88,20 @@ impl Crew {
             | Action::ShutdownRequested
             | Action::Note(_)
             | Action::WakeAt(_) => None,
+        }
+    }
+
+    fn query(&self, ticket: Ticket) -> Option<Input> {
+        match self.queries {
+            Conduct::Works => {
+                let answer = nothing_found();
+                Some(Input::Answered { ticket, answer })
+            }
+            Conduct::Fails => {
+                let cause = BrokeCause::Connection;
+                Some(Input::Broke { ticket, cause })
+            }
+            Conduct::ByHand => None,
         }
     }
 

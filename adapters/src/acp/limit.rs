@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use buzz_proto::retry_hint::parse_http_date;
 use buzz_proto::time::UnixTime;
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::civil::rfc3339;
 use super::failure::{is_quote, status};
 
 /// Parts of codes that name a used-up allowance.
@@ -282,6 +282,15 @@ fn after(wait: Duration, wall: UnixTime) -> Option<UnixTime> {
     ahead(wall.after(rounded.max(WAIT_MIN)), wall)
 }
 
+/// A date of RFC 3339, a part of a second rounded up. Nothing when it has no offset from UTC, or lies
+/// before 1970.
+fn rfc3339(text: &str) -> Option<UnixTime> {
+    let moment: Timestamp = text.trim().parse().ok()?;
+    let seconds = u64::try_from(moment.as_second()).ok()?;
+    let part = u64::from(moment.subsec_nanosecond() > 0);
+    Some(UnixTime(seconds.saturating_add(part)))
+}
+
 /// A moment that can be waited for.
 fn ahead(moment: UnixTime, wall: UnixTime) -> Option<UnixTime> {
     let is_ahead = moment > wall && moment <= wall.after(WAIT_MAX);
@@ -323,6 +332,28 @@ mod tests {
             json!({"primary": {"resets_at": 1_767_326_645}, "weekly": {"resets_at": 1_767_926_645}}),
         ] {
             assert_eq!(end(&data, WALL), hour, "{data}");
+        }
+    }
+
+    #[test]
+    fn dates_are_read_with_their_offsets_and_parts_of_seconds() {
+        for (text, seconds) in [
+            ("2026-01-02T03:04:05Z", Some(1_767_323_045)),
+            ("2026-01-02T04:04:05+01:00", Some(1_767_323_045)),
+            ("2026-01-01t22:34:05-04:30", Some(1_767_323_045)),
+            (" 2026-01-02 03:04:05.000z ", Some(1_767_323_045)),
+            ("2026-01-02T03:04:04.0001Z", Some(1_767_323_045)),
+            ("2000-02-29T12:34:56Z", Some(951_827_696)),
+            ("1969-12-31T23:59:59Z", None),
+            ("2026-01-02T03:04:05", None),
+            ("2026-01-02", None),
+            ("2026-02-29T00:00:00Z", None),
+            ("2026-13-01T00:00:00Z", None),
+            ("2026-01-01T24:00:00Z", None),
+            ("ää26-01-02T03:04:05Z", None),
+            ("", None),
+        ] {
+            assert_eq!(rfc3339(text), seconds.map(UnixTime), "{text}");
         }
     }
 

@@ -19,7 +19,6 @@
 )]
 
 mod answer;
-mod civil;
 mod codec;
 pub mod echo;
 mod failure;

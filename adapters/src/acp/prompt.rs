@@ -8,9 +8,9 @@
 
 use agent_client_protocol_schema::v1::{ContentBlock, TextContent};
 use buzz_proto::schedule::{Context, Scope};
+use buzz_proto::utc::Utc;
 use buzz_proto::wire::Event;
 
-use super::civil::utc;
 use super::head;
 
 /// The most bytes of one event's content that go into a prompt. Relays take events of 64 KiB; one
@@ -138,7 +138,7 @@ fn block(scope: Scope, event: &Event) -> String {
 }
 
 fn byline(event: &Event) -> String {
-    let when = utc(event.created_at());
+    let when = Utc(event.created_at());
     let author = event.author().to_string();
     format!("[{when}] {author:.SHORT$}")
 }

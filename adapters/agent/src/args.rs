@@ -1,6 +1,7 @@
 //! The command line.
 
 mod sim;
+mod work;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use clap::{
 };
 
 pub(crate) use sim::{FleetArgs, HoldArgs, OverloadArgs, Scenario, SimArgs, StormArgs};
+pub(crate) use work::{During, Permission, SessionPolicy, WorkArgs};
 
 const RUN: &str = "run";
 
@@ -49,6 +51,11 @@ Environment, where no flag is given; an empty variable is none:
   BUZZ_ACP_RESPOND_TO              --respond-to
   BUZZ_ACP_RESPOND_TO_ALLOWLIST    --allow, separated by commas
   BUZZ_ACP_SESSION_POLICY          --policy
+  BUZZ_ACP_IDLE_TIMEOUT            --turn-idle
+  BUZZ_ACP_MAX_TURN_DURATION       --turn-limit
+  BUZZ_ACP_CONTEXT_MESSAGE_LIMIT   --context
+  BUZZ_ACP_MULTIPLE_EVENT_HANDLING --during-turn
+  BUZZ_ACP_NO_PRESENCE             --no-presence
   BUZZ_ACP_CHANNELS                --channel, separated by commas
   BUZZ_ACP_KINDS                   --kinds, separated by commas
   BUZZ_ACP_NO_MENTION_FILTER       --all-messages
@@ -210,15 +217,6 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     #[arg(env = "BUZZ_ACP_RESPOND_TO_ALLOWLIST", hide_env = true)]
     pub(crate) allow: Vec<String>,
-    /// How many workers run at a time.
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
-    #[arg(env = "BUZZ_ACP_AGENTS", hide_env = true)]
-    pub(crate) workers: u16,
-    /// What is one conversation; a direct message always is.
-    #[arg(long, value_enum, default_value_t = SessionPolicy::Thread)]
-    #[arg(env = "BUZZ_ACP_SESSION_POLICY", hide_env = true)]
-    pub(crate) policy: SessionPolicy,
     /// Answer every message, not only those that mention the agent.
     #[arg(long, value_parser = BoolishValueParser::new())]
     #[arg(env = "BUZZ_ACP_NO_MENTION_FILTER", hide_env = true)]
@@ -268,8 +266,10 @@ pub(crate) struct RunArgs {
     /// Each fact as a line of JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
     /// The worker's program and its arguments.
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND", help_heading = "Arguments")]
     pub(crate) command: Vec<String>,
     /// Flags whose values come from variables, and the names of those.
     #[arg(skip)]
@@ -315,13 +315,4 @@ pub(crate) enum Respond {
     Anyone,
     /// Nobody.
     Nobody,
-}
-
-/// What is one conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SessionPolicy {
-    /// Each thread.
-    Thread,
-    /// Each channel.
-    Channel,
 }

@@ -1,5 +1,7 @@
 //! From flags and environment to settings that cannot be wrong.
 
+mod work;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,12 +16,12 @@ use buzz_adapters::url::RelayUrl;
 use buzz_proto::config::{Config, Consumer};
 use buzz_proto::ids::{ChannelId, PubKey};
 use buzz_proto::relay::Channels;
-use buzz_proto::schedule::{Policy, RespondTo};
+use buzz_proto::schedule::RespondTo;
 use buzz_proto::trace::Privacy;
 use buzz_proto::{publish, relay, schedule};
 
 use crate::agent::Parts;
-use crate::args::{Respond, RunArgs, SessionPolicy};
+use crate::args::{Permission, Respond, RunArgs};
 use crate::exit::Failure;
 use crate::state::{State, usual_folder};
 use crate::trace_file::{is_same, start_trace};
@@ -53,6 +55,9 @@ impl Settings {
         let attestation = read_attestation(&me)?;
         let owner = read_owner(&args, attestation.as_ref(), &me)?;
         let scheduler = scheduler(&args, owner)?;
+        if let Some(word) = work::means_queue(&args) {
+            ui.warn(word);
+        }
         let worker = read_worker(&args, &scheduler.respond_to)?;
         let tls = read_tls(&args)?;
         let mut config = Config {
@@ -185,11 +190,7 @@ fn read_owner(
 }
 
 fn scheduler(args: &RunArgs, owner: Option<PubKey>) -> Result<schedule::Config, Failure> {
-    let mut config = schedule::Config::new(args.workers);
-    config.policy = match args.policy {
-        SessionPolicy::Thread => Policy::Thread,
-        SessionPolicy::Channel => Policy::Channel,
-    };
+    let mut config = work::scheduler(args)?;
     config.respond_to = respond_to(args, owner)?;
     config.owner = owner;
     config.mention_only = !args.all_messages;
@@ -273,9 +274,12 @@ fn read_worker(args: &RunArgs, respond_to: &RespondTo) -> Result<AcpSettings, Fa
     worker.args = arguments;
     worker.cwd.clone_from(&args.cwd);
     worker.preamble = args.preamble.clone().filter(|text| !text.is_empty());
-    worker.permissions = match respond_to {
-        RespondTo::OwnerOnly => Permissions::AllowOnce,
-        RespondTo::Allowlist(_) | RespondTo::Anyone | RespondTo::Nobody => Permissions::RejectOnce,
+    worker.permissions = match (args.work.permissions, respond_to) {
+        (Some(Permission::AllowOnce), _) | (None, RespondTo::OwnerOnly) => Permissions::AllowOnce,
+        (Some(Permission::RejectOnce), _)
+        | (None, RespondTo::Allowlist(_) | RespondTo::Anyone | RespondTo::Nobody) => {
+            Permissions::RejectOnce
+        }
     };
     Ok(worker)
 }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use buzz_adapters::connect::Report;
-use buzz_proto::note::{LinkNote, Note, SubPhase, TurnOutcome};
+use buzz_proto::note::{LinkNote, Note, TurnOutcome, Weight};
 use serde_json::json;
 
 use crate::exit::Failure;
@@ -172,42 +172,20 @@ fn tell_missed(missed: &AtomicU64, ui: Ui) {
 /// Whether somebody may have to act.
 pub(crate) fn is_trouble(report: &Report) -> bool {
     if let Report::Note(note) = report {
-        look(note) == Look::Bad
+        note.weight() == Weight::Trouble
     } else {
         true
     }
 }
 
 fn look(note: &Note) -> Look {
-    let note = if let Note::Repeated { last, .. } = note {
-        last
-    } else {
-        note
-    };
     let answered = TurnOutcome::Answered;
     let is_good = matches!(note, Note::Link(LinkNote::Live { .. }))
         || matches!(note, Note::TurnEnded { outcome, .. } if *outcome == answered);
-    let is_plain = matches!(
-        note,
-        Note::Link(LinkNote::Dialing)
-            | Note::Joined { .. }
-            | Note::WorkerUp { .. }
-            | Note::TurnStarted { .. }
-            | Note::Controlled { .. }
-    );
-    let is_faint = matches!(
-        note,
-        Note::Subscription {
-            phase: SubPhase::Requested | SubPhase::Live,
-            ..
-        } | Note::Stale { .. }
-            | Note::NotShown { .. }
-            | Note::Refused { .. }
-    );
-    match (is_good, is_plain, is_faint) {
-        (true, _, _) => Look::Good,
-        (_, true, _) => Look::Plain,
-        (_, _, true) => Look::Faint,
-        (false, false, false) => Look::Bad,
+    match note.weight() {
+        Weight::Trouble => Look::Bad,
+        Weight::Work if is_good => Look::Good,
+        Weight::Work => Look::Plain,
+        Weight::Detail => Look::Faint,
     }
 }

@@ -7,6 +7,7 @@
 mod history;
 mod link;
 mod text;
+mod weight;
 mod work;
 
 use alloc::string::String;
@@ -24,6 +25,7 @@ use crate::time::UnixTime;
 use crate::wire::{Excerpt, Reason};
 pub use history::*;
 pub use link::*;
+pub use weight::Weight;
 pub use work::*;
 
 /// A fact worth telling.

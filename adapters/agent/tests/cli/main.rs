@@ -13,3 +13,4 @@ mod settings;
 mod sim;
 mod state;
 mod support;
+mod work;

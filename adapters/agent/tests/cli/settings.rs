@@ -84,7 +84,7 @@ fn a_command_line_that_makes_no_sense_is_a_usage_error() {
     );
     let keys = Keys::generate();
     refused(&keys, &["--nonsense"], "unexpected argument '--nonsense'");
-    refused(&keys, &["--workers", "0"], "0 is not in 1..=64");
+    refused(&keys, &["--workers", "0"], "0 is not in 1..=32");
     refused(
         &keys,
         &["--kinds", "nine"],
@@ -325,6 +325,11 @@ fn an_empty_variable_is_none_and_a_wrong_one_is_named() {
         "BUZZ_ACP_SESSION_POLICY",
         "BUZZ_ACP_AGENT_OWNER",
         "BUZZ_ACP_RESPOND_TO_ALLOWLIST",
+        "BUZZ_ACP_IDLE_TIMEOUT",
+        "BUZZ_ACP_MAX_TURN_DURATION",
+        "BUZZ_ACP_CONTEXT_MESSAGE_LIMIT",
+        "BUZZ_ACP_MULTIPLE_EVENT_HANDLING",
+        "BUZZ_ACP_NO_PRESENCE",
     ] {
         assert_ends(&with(name, ""), 2, "--cwd /no/such/folder");
     }
@@ -333,6 +338,11 @@ fn an_empty_variable_is_none_and_a_wrong_one_is_named() {
         ("BUZZ_ACP_KINDS", "nine"),
         ("BUZZ_ACP_NO_MENTION_FILTER", "perhaps"),
         ("BUZZ_ACP_RESPOND_TO_ALLOWLIST", "bob"),
+        ("BUZZ_ACP_IDLE_TIMEOUT", "0"),
+        ("BUZZ_ACP_MAX_TURN_DURATION", "100"),
+        ("BUZZ_ACP_CONTEXT_MESSAGE_LIMIT", "101"),
+        ("BUZZ_ACP_MULTIPLE_EVENT_HANDLING", "drop"),
+        ("BUZZ_ACP_NO_PRESENCE", "perhaps"),
     ] {
         assert_ends(&with(name, value), 2, name);
     }

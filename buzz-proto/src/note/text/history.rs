@@ -8,6 +8,7 @@ use crate::ids::EventId;
 use crate::note::{GapWhy, Note, ReadFailure};
 use crate::relay::Sub;
 use crate::time::UnixTime;
+use crate::utc::Utc;
 
 pub(super) const NOT_PERSISTED: &str =
     "the state could not be written; a restart would read further back";
@@ -29,13 +30,20 @@ pub(super) fn write_gap(note: &Note, f: &mut fmt::Formatter<'_>) -> fmt::Result 
         Some(count) => write!(f, "{sub}: {count} events are lost")?,
         None => write!(f, "{sub}: events may be lost")?,
     }
-    write!(f, ", dated {from} to {to}: {}", gap_words(*why))
+    write!(
+        f,
+        ", dated {} to {}: {}",
+        Utc(*from),
+        Utc(*to),
+        gap_words(*why)
+    )
 }
 
 pub(super) fn write_behind(sub: Sub, dated: UnixTime, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(
         f,
-        "{sub}: an event dated {dated} found no room; what finds none is read again when there is some"
+        "{sub}: an event dated {} found no room; what finds none is read again when there is some",
+        Utc(dated)
     )
 }
 
@@ -79,14 +87,16 @@ pub(super) fn write_unaudited(
 ) -> fmt::Result {
     write!(
         f,
-        "{sub}: what is older than {before} was not compared with what the relay stores"
+        "{sub}: what is older than {} was not compared with what the relay stores",
+        Utc(before)
     )
 }
 
 pub(super) fn write_dedup_short(dated: UnixTime, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(
         f,
-        "too many events to remember: one dated {dated} is forgotten and may come again"
+        "too many events to remember: one dated {} is forgotten and may come again",
+        Utc(dated)
     )
 }
 

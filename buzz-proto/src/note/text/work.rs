@@ -9,6 +9,7 @@ use crate::note::{HoldEnd, Note, TurnFailure, TurnOutcome};
 use crate::publish::Verdict;
 use crate::schedule::{DownCause, Scope, Want, WorkerId};
 use crate::time::UnixTime;
+use crate::utc::Utc;
 use crate::wire::Excerpt;
 
 /// Writes a note on workers, turns or controls.
@@ -166,7 +167,7 @@ fn write_usage_limited(
 ) -> fmt::Result {
     f.write_str("the workers' account has used up its allowance")?;
     if let Some(until) = until {
-        write!(f, " until {until}")?;
+        write!(f, " until {}", Utc(until))?;
     }
     write!(f, "; one turn tries again in {}", Span(wait))
 }

@@ -6,12 +6,22 @@ mod marks;
 mod outage;
 mod overload;
 mod support;
+mod work;
 
 use buzz_dev_relay::client::tag;
 use buzz_proto::publish::{Class, Verdict};
 use buzz_proto::time::UnixTime;
 use buzz_proto::wire::Draft;
 use support::{CHANNEL, Scene, external, workers};
+
+/// Not a test: the body of the workers that others start.
+#[test]
+fn test_worker() {
+    if let Ok(folder) = std::env::var(work::worker::FOLDER) {
+        work::worker::run(&folder);
+        std::process::exit(0);
+    }
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_mention_is_answered_in_its_thread_by_a_worker() {

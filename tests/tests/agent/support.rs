@@ -32,8 +32,8 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// Who takes the events of an agent.
 pub(crate) struct Taker {
-    consumer: Consumer,
-    workers: Option<StartWorkers>,
+    pub(crate) consumer: Consumer,
+    pub(crate) workers: Option<StartWorkers>,
 }
 
 /// The test takes them itself.
@@ -195,7 +195,7 @@ impl Scene {
             .expect("a person connects");
         let key = SecretKey::generate().expect("the system has random numbers");
         let agent = key.public_key().to_string();
-        open_channel(&relay, CHANNEL, &person, &agent);
+        open_channel(&relay, (CHANNEL, ChannelKind::Stream), &person, &agent);
         listen(&mut client, CHANNEL, &agent).await;
         Self {
             relay,
@@ -212,8 +212,70 @@ impl Scene {
 
     /// Starts the one agent of this scene.
     pub(crate) fn agent(&mut self, taker: Taker) -> Agent {
+        self.agent_with(taker, |_| {})
+    }
+
+    /// The same, with settings changed from the defaults.
+    pub(crate) fn agent_with(&mut self, taker: Taker, change: impl FnOnce(&mut Setup)) -> Agent {
         let key = self.key.take().expect("one agent a scene");
-        Agent::start(&self.relay, key, taker, |_| {})
+        Agent::start(&self.relay, key, taker, change)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.relay.url()
+    }
+
+    /// The public key of the person.
+    pub(crate) fn person(&self) -> &str {
+        self.person.public()
+    }
+
+    /// Somebody else joins the channel.
+    pub(crate) fn invite(&self) -> Keys {
+        let keys = Keys::generate();
+        let (role, owner) = (Role::Member, self.person.public());
+        let joined = self.relay.add_member(CHANNEL, keys.public(), role, owner);
+        joined.expect("the channel is there");
+        keys
+    }
+
+    /// The statement that a key's agent is the person's, or somebody else's signed as theirs.
+    pub(crate) fn attest(&self, agent: &Keys, forger: Option<&Keys>) -> Vec<String> {
+        let mut tag = forger.unwrap_or(&self.person).attest(agent.public(), "");
+        tag[1] = self.person.public().to_owned();
+        tag
+    }
+
+    /// Somebody's mention of the agent, not sent yet.
+    pub(crate) fn mention_of(
+        &self,
+        author: &Keys,
+        words: &str,
+        mut tags: Vec<Vec<String>>,
+    ) -> Event {
+        tags.extend([tag("h", CHANNEL), tag("p", &self.agent)]);
+        author.sign_event(9, tags, words, unix_now())
+    }
+
+    /// Somebody else's event is sent.
+    pub(crate) async fn say(&self, author: &Keys, event: &Event) {
+        let mut client = Client::connect(&self.relay.url(), author)
+            .await
+            .expect("a person connects");
+        let receipt = within(client.publish(event))
+            .await
+            .expect("the relay answers");
+        assert!(receipt.accepted, "{}", receipt.message);
+    }
+
+    /// What the relay stores of the agent and this kind, the newest first.
+    pub(crate) fn said(&self, kind: u32) -> Vec<Event> {
+        let filter = Filter {
+            authors: Some(vec![self.agent.clone()]),
+            kinds: Some(vec![kind]),
+            ..Filter::default()
+        };
+        self.relay.events(&filter)
     }
 
     pub(crate) async fn mention(&mut self, words: &str, tags: Vec<Vec<String>>) -> Event {
@@ -259,14 +321,9 @@ impl Scene {
         kind: u32,
         is_so: impl Fn(&[Event]) -> bool,
     ) -> Vec<Event> {
-        let filter = Filter {
-            authors: Some(vec![self.agent.clone()]),
-            kinds: Some(vec![kind]),
-            ..Filter::default()
-        };
         within(async {
             loop {
-                let said = self.relay.events(&filter);
+                let said = self.said(kind);
                 if is_so(&said) {
                     return said;
                 }
@@ -282,14 +339,22 @@ impl Scene {
     }
 
     pub(crate) async fn open_another_channel(&mut self) -> &'static str {
-        open_channel(&self.relay, ANOTHER, &self.person, &self.agent);
+        self.open_another(ChannelKind::Stream).await
+    }
+
+    pub(crate) async fn open_direct_messages(&mut self) -> &'static str {
+        self.open_another(ChannelKind::Dm).await
+    }
+
+    async fn open_another(&mut self, kind: ChannelKind) -> &'static str {
+        open_channel(&self.relay, (ANOTHER, kind), &self.person, &self.agent);
         listen(&mut self.client, ANOTHER, &self.agent).await;
         ANOTHER
     }
 }
 
-fn open_channel(relay: &DevRelay, channel: &str, owner: &Keys, agent: &str) {
-    let (visibility, kind) = (Visibility::Private, ChannelKind::Stream);
+fn open_channel(relay: &DevRelay, (channel, kind): (&str, ChannelKind), owner: &Keys, agent: &str) {
+    let visibility = Visibility::Private;
     relay
         .create_channel(channel, "test", visibility, kind, owner.public())
         .expect("a fresh channel");

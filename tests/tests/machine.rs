@@ -156,6 +156,46 @@ fn an_answer_that_is_not_published_when_the_time_is_up_is_handed_back_before_the
     }
 }
 
+#[test]
+fn no_turn_starts_while_the_outbox_is_half_full_and_one_starts_with_the_verdict_that_empties_it() {
+    let mut machine = listening(publish::Config {
+        jobs_max: 2,
+        ..publish::Config::default()
+    });
+    let event = Toy::new(7).author(toy::ME).event();
+    let submit = publish::Command::Submit {
+        job: JobId(1),
+        body: Body::Signed(event),
+        class: Class::Durable,
+        route: Route::Post,
+        ttl: None,
+    };
+    machine.input(Input::Publish(publish::Input::Command(submit)));
+    let orders = machine.orders();
+    let post = orders.iter().find_map(|order| {
+        let Action::Publish(publish::Action::Post { ticket, .. }) = order else {
+            return None;
+        };
+        Some(*ticket)
+    });
+    let Some(ticket) = post else {
+        machine.fail(&format!("nothing is posted: {orders:?}"));
+    };
+    assert!(!has_start(&owner_says(&mut machine)));
+    machine.run_for(5 * SECOND);
+    assert!(!has_start(&machine.orders()));
+
+    let answer = relay::HttpAnswer {
+        status: 200,
+        retry_after: None,
+        date: None,
+        body: r#"{"accepted":true}"#.into(),
+    };
+    machine.input(Input::Publish(publish::Input::Answered { ticket, answer }));
+
+    assert!(has_start(&machine.orders()), "with no other fact");
+}
+
 /// The last that is told of the one event is that it is handed back, once.
 fn hands_back_one(machine: &mut Script<Machine>) {
     assert_eq!(machine.orders().last(), Some(&Action::Ended));
@@ -167,11 +207,25 @@ fn hands_back_one(machine: &mut Script<Machine>) {
 
 /// A machine with a connection, and a worker with an event of its owner.
 fn at_work() -> Script<Machine> {
+    let mut machine = listening(publish::Config::default());
+    let orders = owner_says(&mut machine);
+    if !has_start(&orders) {
+        machine.fail(&format!("no turn starts: {orders:?}"));
+    }
+    machine
+}
+
+/// A machine with a connection, and a worker that has nothing to do.
+fn listening(publish: publish::Config) -> Script<Machine> {
     let mut config = schedule::Config::new(1);
     config.owner = Some(toy::key(0xb2));
     config.cosmetics = false;
+    config.marks = false;
     let consumer = Consumer::Workers(Box::new(config));
-    let mut machine = script(machine(settings(consumer, given(&[1]))));
+    let mut machine = script(machine(Config {
+        publish,
+        ..settings(consumer, given(&[1]))
+    }));
     machine.input(Input::WallClock(toy::START));
     machine.orders();
     machine.input(Input::Schedule(schedule::Input::WorkerUp {
@@ -181,25 +235,30 @@ fn at_work() -> Script<Machine> {
     relay_says(&mut machine, relay::Input::Connected { conn, date: None });
     // No challenge comes, and the relay tells nothing of itself.
     machine.run_for(8 * SECOND).orders();
-    let sub = channel_sub(1, 1);
     let write = WriteId(0);
     relay_says(&mut machine, relay::Input::Written { write });
-    let text = toy::eose(&sub);
+    let text = toy::eose(&channel_sub(1, 1));
     relay_says(&mut machine, relay::Input::Frame { conn, text });
+    machine
+}
+
+/// The owner's mention comes. Gives the orders that follow.
+fn owner_says(machine: &mut Script<Machine>) -> Vec<Action> {
+    let conn = ConnId(1);
     let event = Toy::mention(1, toy::channel(1)).dated(toy::START.after(8 * SECOND));
-    let text = toy::event_frame(&sub, &event);
-    let orders = relay_says(&mut machine, relay::Input::Frame { conn, text });
+    let text = toy::event_frame(&channel_sub(1, 1), &event);
+    let orders = relay_says(machine, relay::Input::Frame { conn, text });
     let [Action::Relay(relay::Action::Verify { ticket, .. })] = orders[..] else {
         machine.fail("nothing to verify");
     };
     let genuine = true;
-    let orders = relay_says(&mut machine, relay::Input::Verified { ticket, genuine });
+    relay_says(machine, relay::Input::Verified { ticket, genuine })
+}
+
+fn has_start(orders: &[Action]) -> bool {
     let is_start =
         |order: &Action| matches!(order, Action::Schedule(schedule::Action::Start { .. }));
-    if !orders.iter().any(is_start) {
-        machine.fail(&format!("no turn starts: {orders:?}"));
-    }
-    machine
+    orders.iter().any(is_start)
 }
 
 fn relay_says(machine: &mut Script<Machine>, input: relay::Input) -> Vec<Action> {

@@ -80,6 +80,22 @@ impl Call {
         quotas.http.abandon(self.sent);
     }
 
+    /// It was answered, or has no answer. Gives the events of a good one.
+    pub(crate) fn ended<A: From<Note>>(
+        self,
+        answer: Option<&HttpAnswer>,
+        measure: Measure,
+        quotas: &mut Quotas,
+        now: MonoTime,
+        out: &mut Vec<A>,
+    ) -> Option<Vec<Event>> {
+        if let Some(answer) = answer {
+            return self.answered(answer, measure, quotas, now, out);
+        }
+        self.broke(quotas, now, out);
+        None
+    }
+
     /// It was answered. Gives the events of a good answer.
     pub(crate) fn answered<A: From<Note>>(
         self,

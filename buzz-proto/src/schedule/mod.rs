@@ -12,11 +12,11 @@
 //! the verdict on the last of them disposes of the events. Every wait has a limit, so that no worker
 //! that hangs, dies or answers late can hold a scope for ever.
 //!
-//! [`admit`] and [`authors`] let events in, [`queue`] keeps them and [`hold`] says which may start,
-//! [`start`] starts them on a worker of [`slots`] in a session of [`sessions`], with what [`context`]
-//! has read; [`turn`] watches them, [`finish`] ends them, [`retry`] decides what is tried again, and
-//! [`outcome`] says the rest. [`control`] is what owners and channels want, [`marks`] and
-//! [`cosmetic`] what people see meanwhile.
+//! `admit` and `authors` let events in, `queue` keeps them and `hold` says which may start,
+//! `start` starts them on a worker of `slots` in a session of `sessions`, with what `context`
+//! has read; `turn` watches them, `finish` ends them, `retry` decides what is tried again, and
+//! `outcome` says the rest. `control` is what owners and channels want, `marks` and
+//! `cosmetic` what people see meanwhile.
 
 mod admit;
 mod authors;

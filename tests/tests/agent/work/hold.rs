@@ -83,7 +83,7 @@ async fn a_thread_whose_worker_stays_busy_goes_on_elsewhere_and_stays_there() {
     );
     assert_eq!(office.noted(is_hold).len(), 1);
     assert_eq!(ends(&office), [HoldEnd::Forked]);
-    assert_eq!(office.lines("closed"), [before.session]);
+    assert_eq!(office.until_written("closed").await, [before.session]);
     office.close().await;
 }
 
@@ -143,6 +143,8 @@ async fn workers_are_renewed_and_what_they_worked_on_is_answered_by_the_new_ones
 
     office.start_as("second");
     office.agent.handle.renew_workers().unwrap();
+    let is_given_back = |note: &Note| matches!(note, Note::TurnRetried { .. });
+    office.until_noted(1, is_given_back).await;
     office.let_go("file");
     let run_again = office.answer_to(&running).await;
     let next = office.go_on(&first, "two").await;

@@ -108,6 +108,17 @@ impl Office {
         text.lines().map(str::to_owned).collect()
     }
 
+    /// The same, once there are any.
+    pub(crate) async fn until_written(&self, file: &str) -> Vec<String> {
+        within(async {
+            while self.lines(file).is_empty() {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        })
+        .await;
+        self.lines(file)
+    }
+
     /// The owner says something that begins a thread.
     pub(crate) async fn begin(&mut self, words: &str) -> Event {
         self.scene.mention(words, Vec::new()).await

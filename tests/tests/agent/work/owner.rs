@@ -53,7 +53,7 @@ async fn a_rotated_thread_goes_on_in_a_fresh_session() {
 
     assert_eq!(after.process, before.process);
     assert_ne!(after.session, before.session);
-    assert_eq!(office.lines("closed"), [before.session]);
+    assert_eq!(office.until_written("closed").await, [before.session]);
     office.close().await;
 }
 

@@ -108,8 +108,7 @@ async fn a_used_up_allowance_is_told_once_and_work_begins_again_when_it_ends() {
 async fn a_worker_that_ignores_a_cancel_is_replaced() {
     let mut office = Office::open(1, |limits| limits.cancel_grace = 200 * MS).await;
     let message = office.begin("fail deaf tried").await;
-    let is_start = |note: &Note| matches!(note, Note::TurnStarted { .. });
-    office.until_noted(1, is_start).await;
+    office.until_written("tried").await;
 
     office.go_on(&message, "!cancel").await;
 

@@ -20,6 +20,7 @@ use buzz_dev_relay::client::tag;
 use buzz_dev_relay::rules::event::Event;
 use buzz_proto::config::Consumer;
 use buzz_proto::note::Note;
+use buzz_proto::relay::View;
 use buzz_proto::schedule::{Config, Limits};
 use tempfile::TempDir;
 
@@ -84,6 +85,9 @@ impl Office {
         };
         let is_up = |note: &Note| matches!(note, Note::WorkerUp { .. });
         office.until_noted(workers.into(), is_up).await;
+        // What is said before comes in the order of a history.
+        let is_listening = |relay: &View| relay.subscriptions_live >= 2;
+        office.agent.until(is_listening).await;
         office
     }
 

@@ -164,6 +164,8 @@ pub enum Why {
     Receipt,
     /// The roster is read again.
     Roster,
+    /// What the relay tells of itself is asked again.
+    Inform,
     /// A job's deadline.
     Expiry,
     /// A job, or the signer, rests before it is tried again.

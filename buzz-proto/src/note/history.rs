@@ -68,6 +68,8 @@ pub enum RefusedWhy {
     NotGenuine,
     /// It does not match the filter of its subscription.
     NoMatch,
+    /// Only the relay may sign its kind, and another key has.
+    NotTheRelay,
     /// Its author may not address this agent.
     Author,
     /// It does not mention this agent.
@@ -89,6 +91,7 @@ impl RefusedWhy {
             Self::NoMention => "refused: no mention",
             Self::Kind => "refused: kind",
             Self::AuthorUnknown => "refused: author unknown",
+            Self::NotTheRelay => "refused: not the relay",
             Self::StaleCommand => "refused: stale command",
         }
     }

@@ -107,7 +107,7 @@ impl HoldEnd {
 impl RefusedWhy {
     const fn weight(self) -> Weight {
         match self {
-            Self::NotGenuine => Weight::Trouble,
+            Self::NotGenuine | Self::NotTheRelay => Weight::Trouble,
             Self::NoMatch
             | Self::Author
             | Self::AuthorUnknown

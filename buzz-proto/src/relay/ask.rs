@@ -53,7 +53,7 @@ impl Relay {
     ) -> bool {
         let before = out.len();
         for (sort, conn) in [
-            (Sort::Membership, self.asking()),
+            (Sort::Membership, self.asking_membership()),
             (Sort::New, self.reading()),
             (Sort::Again, self.reading()),
         ] {
@@ -70,6 +70,11 @@ impl Relay {
         let is_timed = self.relay_time.is_some() || self.inform.is_over();
         let may = is_timed && !self.auth.is_blocking() && self.end == End::Running;
         self.link.live().filter(|_| may)
+    }
+
+    /// The socket over which notices of membership may be asked for.
+    fn asking_membership(&self) -> Option<ConnId> {
+        self.asking().and_then(|_| self.membership_socket())
     }
 
     /// The socket over which channels may be read: what was answered before the start is known.
@@ -148,7 +153,7 @@ impl Relay {
         if self.link.live().is_none() {
             return false;
         }
-        let ticket = self.inform.ask(&mut self.tickets, now.time());
+        let ticket = self.inform.ask(&mut self.tickets, now);
         out.extend(ticket.map(|ticket| Action::Inform { ticket }));
         ticket.is_some()
     }

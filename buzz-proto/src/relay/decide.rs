@@ -111,24 +111,6 @@ impl Relay {
         out.len() > before
     }
 
-    /// Reads the roster when it is time.
-    pub(super) fn keep_roster(
-        &mut self,
-        now: &mut Now,
-        quotas: &mut Quotas,
-        out: &mut Vec<Action>,
-    ) -> bool {
-        if let Some(ticket) = self.roster.overdue(&self.config.limits, quotas, now, out) {
-            out.push(Action::Abort { ticket });
-            self.roster_failed(None, out);
-            return true;
-        }
-        let wanted = self.config.channels == Channels::Roster
-            && self.link.live().is_some()
-            && self.end == End::Running;
-        wanted && self.roster.read(quotas, &mut self.tickets, now, out)
-    }
-
     /// Carries out what notices, reads and commands changed.
     pub(super) fn take_changes(&mut self, out: &mut Vec<Action>) -> bool {
         let moved = !self.changes.is_empty();
@@ -144,9 +126,9 @@ impl Relay {
                 {
                     self.join(channel, kind, None, out);
                 }
-                Change::Seen { channel, .. } => self.subs.question(Sub::Channel(channel)),
+                Change::Seen { .. } => {}
                 Change::Described { channel, kind } => {
-                    self.subs.question(Sub::Channel(channel));
+                    self.subs.rearm(Sub::Channel(channel));
                     let state = ChannelState::Joined { kind };
                     out.push(Action::Channel { channel, state });
                 }

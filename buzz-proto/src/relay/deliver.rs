@@ -70,7 +70,9 @@ impl Relay {
         }
         if sub == Sub::Membership {
             self.settle(sub, id, out);
-            self.changes.extend(self.roster.noticed(&event));
+            if !self.is_of_another(&event, out) {
+                self.changes.extend(self.roster.noticed(&event));
+            }
             return true;
         }
         // A command takes no place in a queue: who may give one, the scheduler decides.

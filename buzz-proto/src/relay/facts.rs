@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use super::history::page::Page;
+use super::history::reader::Reader;
 use super::link::Return;
 use super::membership::Change;
 use super::sub_row::Floor;
@@ -165,14 +165,8 @@ impl Relay {
         self.auth.not_sent(write);
         self.outbound.not_sent(write);
         self.subs.not_sent(write);
-        if self.recovery.page_if(|page| page.is_write(write)).is_some() {
-            self.page_broke(ReadFailure::NotSent, now, out);
-        }
-        if self.answers.page_if(|page| page.is_write(write)).is_some() {
-            self.answers.page_broke(Some(now));
-        }
-        if self.audits.page_if(|page| page.is_write(write)).is_some() {
-            self.audit_page_broke(now, out);
+        if let Some(reader) = self.reader_of(|page| page.is_write(write)) {
+            self.read_failed(reader, ReadFailure::NotSent, now, out);
         }
     }
 
@@ -215,19 +209,7 @@ impl Relay {
                 .or(self.relay_time);
             return;
         }
-        if !self.roster.awaits(ticket) {
-            self.read_answered(ticket, answer, now, quotas, out);
-            return;
-        }
-        self.route.learn(Some(answer));
-        let measure = self.measure(now);
-        let Some(events) = self.roster.answered(answer, measure, quotas, now, out) else {
-            self.roster_failed(Some(answer.status), out);
-            return;
-        };
-        let (relay_time, limits) = (self.relay_time_at(now), &self.config.limits);
-        let changes = self.roster.advance(&events, relay_time, limits, now);
-        self.changes.extend(changes);
+        self.read_answered(ticket, answer, now, quotas, out);
     }
 
     pub(super) fn broke(
@@ -241,13 +223,7 @@ impl Relay {
             self.inform.broke();
             return;
         }
-        if !self.roster.awaits(ticket) {
-            self.read_broke(ticket, now, quotas, out);
-            return;
-        }
-        self.route.learn(None);
-        self.roster.broke(quotas, now, out);
-        self.roster_failed(None, out);
+        self.read_broke(ticket, now, quotas, out);
     }
 
     /// What an answer is read by.
@@ -269,25 +245,22 @@ impl Relay {
         out: &mut Vec<Action>,
     ) {
         let measure = self.measure(now);
-        let Some((call, is_answers)) = self.call_under_way(ticket) else {
+        let Some((reader, call)) = self.call_under_way(ticket) else {
             out.push(stale(StaleWhat::Call));
             return;
         };
         self.route.learn(Some(answer));
         let events = call.answered(answer, measure, quotas, now, out);
-        let is_good = events.is_some();
-        if let Some(page) = self.page_if(|page| page.is_ticket(ticket)) {
-            for event in events.unwrap_or_default() {
+        let Some(events) = events else {
+            let status = Some(answer.status);
+            return self.read_failed(reader, ReadFailure::Http { status }, now, out);
+        };
+        if let Some(page) = self.page_of(reader) {
+            for event in events {
                 page.take(event, now);
             }
         }
-        let status = Some(answer.status);
-        match (is_answers, is_good) {
-            (true, true) => self.answers.page_ended(),
-            (true, false) => self.answers.page_broke(self.route.is_open().then_some(now)),
-            (false, true) => self.page_ended(quotas, now, out),
-            (false, false) => self.page_broke(ReadFailure::Http { status }, now, out),
-        }
+        self.read_ended(reader, quotas, now, out);
     }
 
     /// A read of stored events over HTTP has no answer.
@@ -298,45 +271,38 @@ impl Relay {
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) {
-        let Some((call, is_answers)) = self.call_under_way(ticket) else {
+        let Some((reader, call)) = self.call_under_way(ticket) else {
             out.push(stale(StaleWhat::Call));
             return;
         };
         self.route.learn(None);
         call.broke(quotas, now, out);
-        if is_answers {
-            self.answers.page_broke(Some(now));
-        } else {
-            self.page_broke(ReadFailure::Http { status: None }, now, out);
-        }
+        self.read_failed(reader, ReadFailure::Http { status: None }, now, out);
     }
 
-    /// The call of a read under way, and whether this agent's own answers are what it reads.
-    fn call_under_way(&mut self, ticket: Ticket) -> Option<(Call, bool)> {
-        let is_wanted = |page: &Page| page.is_ticket(ticket);
-        let is_answers = self.answers.page_if(is_wanted).is_some();
-        let call = self.page_if(is_wanted)?.call()?;
-        Some((call, is_answers))
+    /// The call of a read under way, and whose it is.
+    fn call_under_way(&mut self, ticket: Ticket) -> Option<(Reader, Call)> {
+        let reader = self.reader_of(|page| page.is_ticket(ticket))?;
+        let call = self.page_of(reader)?.call()?;
+        Some((reader, call))
     }
 
-    /// The read under way that is wanted, whoever asked for it.
-    pub(super) fn page_if(
+    /// A copy of an event was checked.
+    pub(super) fn verified(
         &mut self,
-        is_wanted: impl Fn(&Page) -> bool + Copy,
-    ) -> Option<&mut Page> {
-        self.recovery
-            .page_if(is_wanted)
-            .or_else(|| self.answers.page_if(is_wanted))
-            .or_else(|| self.audits.page_if(is_wanted))
-    }
-
-    /// A read gave nothing.
-    pub(super) fn roster_failed(&mut self, status: Option<u16>, out: &mut Vec<Action>) {
-        // A rate limit is told as such.
-        if status != Some(429) {
-            out.push(Action::Note(Note::RosterFailed { status }));
+        ticket: Ticket,
+        genuine: bool,
+        now: MonoTime,
+        out: &mut Vec<Action>,
+    ) {
+        if self.pending.verified(ticket, genuine) {
+            return;
         }
-        self.changes.extend(self.roster.give_up_describing());
+        if self.roster.awaits_check(ticket) {
+            self.roster_row_checked(ticket, genuine, now, out);
+        } else {
+            out.push(stale(StaleWhat::Verification));
+        }
     }
 
     /// What is wanted of a channel unless the application says otherwise.

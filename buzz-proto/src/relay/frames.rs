@@ -1,6 +1,7 @@
 //! What is recorded of each frame.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use bytes::Bytes;
 
@@ -9,13 +10,16 @@ use super::link::Return;
 use super::outbound::MessageStamp;
 use super::subs::{Origin, Retry, retry_after};
 use super::verify::Source;
-use super::{Action, CloseCause, Relay, Sub, SubState, stale};
+use super::{Action, Channels, CloseCause, Relay, Sub, SubState, stale};
 use crate::gate::Refusal;
 use crate::ids::{ConnId, EventId};
 use crate::note::{LinkNote, Note, Quota, ReadFailure, RefusedWhy, StaleWhat, SubPhase};
 use crate::quotas::Quotas;
 use crate::time::{MonoTime, WallClock};
 use crate::wire::{self, Event, Excerpt, Reason, ReasonClass, RelayFrame, SubName};
+
+/// Between two requests for a channel of which nobody says when it can be read.
+const REFUSED_AGAIN: Duration = Duration::from_secs(3600);
 
 /// What every frame may touch beside the part itself.
 pub(super) struct Context<'a> {
@@ -189,25 +193,18 @@ impl Relay {
     }
 
     fn page_eose(&mut self, n: u64, name: &SubName, context: &mut Context<'_>) {
-        if self.recovery.page_if(|page| page.is_n(n)).is_some() {
-            self.page_ended(context.quotas, context.now, context.out);
-        } else if self.answers.page_if(|page| page.is_n(n)).is_some() {
-            self.subs.names.supersede(Some((n, name.clone())));
-            self.answers.page_ended();
-        } else if self.audits.page_if(|page| page.is_n(n)).is_some() {
-            self.audit_eose(context.now, context.quotas, context.out);
-        } else {
-            self.subs.names.brought(n, name);
+        match self.reader_of(|page| page.is_n(n)) {
+            Some(reader) => self.read_ended(reader, context.quotas, context.now, context.out),
+            None => self.subs.names.brought(n, name),
         }
     }
 
     /// A read of stored events was refused: what it was for stays to be read.
     fn page_closed(&mut self, n: u64, reason: Reason, context: &mut Context<'_>) {
-        let is_recovery = self.recovery.page_if(|page| page.is_n(n)).is_some();
-        let Some(stamp) = self
-            .page_if(|page| page.is_n(n))
-            .and_then(|page| page.stamp())
-        else {
+        let Some(reader) = self.reader_of(|page| page.is_n(n)) else {
+            return;
+        };
+        let Some(stamp) = self.page_of(reader).and_then(|page| page.stamp()) else {
             return;
         };
         let operations = &mut context.quotas.operations.pace;
@@ -220,13 +217,8 @@ impl Relay {
         if matches!(reason.class, ReasonClass::AuthRequired(_)) {
             self.auth.required(context.now);
         }
-        if is_recovery {
-            self.page_broke(ReadFailure::Refused { reason }, context.now, context.out);
-        } else if self.audits.page_if(|page| page.is_n(n)).is_some() {
-            self.audit_page_broke(context.now, context.out);
-        } else {
-            self.answers.page_broke(Some(context.now));
-        }
+        let why = ReadFailure::Refused { reason };
+        self.read_failed(reader, why, context.now, context.out);
     }
 
     fn closed_by_relay(&mut self, name: &SubName, reason: Reason, context: &mut Context<'_>) {
@@ -275,7 +267,10 @@ impl Relay {
                     .push(Action::Note(Note::Subscription { sub, phase }));
             }
         }
-        self.subs.refused(sub, retry, context.now);
+        // Nobody tells of a membership in channels that were given.
+        let is_told = self.config.channels == Channels::Roster;
+        let again = (!is_told).then_some(REFUSED_AGAIN);
+        self.subs.refused(sub, retry, again, context.now);
     }
 
     /// A request was answered, and not because there were too many.

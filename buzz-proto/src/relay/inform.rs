@@ -12,6 +12,8 @@ use crate::time::{MonoTime, Now, Why};
 
 /// After this nobody waits for the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// A doubted document is asked for again no sooner than this after the last time.
+const DOUBT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inform {
@@ -19,6 +21,10 @@ pub(super) struct Inform {
     document: Document,
     /// The key that was told last.
     told: Option<PubKey>,
+    /// When it was asked last.
+    asked: MonoTime,
+    /// Whether another key signed what only the relay may.
+    is_doubted: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,6 +45,16 @@ impl Inform {
         self.phase = Phase::Due;
     }
 
+    /// Another key signed what only the relay may: it may have a new one.
+    pub(super) const fn doubt(&mut self) {
+        self.is_doubted = true;
+    }
+
+    /// The key that the relay signs with, if it names one.
+    pub(super) const fn key(&self) -> Option<PubKey> {
+        self.document.key
+    }
+
     /// The largest page that the relay gives, as far as it is known.
     pub(super) const fn limit_max(&self) -> Option<u32> {
         self.document.limit_max
@@ -50,12 +66,19 @@ impl Inform {
     }
 
     /// Asks, if that is due.
-    pub(super) fn ask(&mut self, tickets: &mut Ticket, now: MonoTime) -> Option<Ticket> {
-        if !matches!(self.phase, Phase::Due) {
+    pub(super) fn ask(&mut self, tickets: &mut Ticket, now: &mut Now) -> Option<Ticket> {
+        let is_due = match self.phase {
+            Phase::Due => true,
+            Phase::Asked { .. } => false,
+            Phase::Over => self.is_doubted && now.reached(self.asked.after(DOUBT), Why::Inform),
+        };
+        if !is_due {
             return None;
         }
-        let ticket = tickets.take();
-        self.phase = Phase::Asked { ticket, since: now };
+        let (ticket, since) = (tickets.take(), now.time());
+        self.phase = Phase::Asked { ticket, since };
+        self.asked = since;
+        self.is_doubted = false;
         Some(ticket)
     }
 

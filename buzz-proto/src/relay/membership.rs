@@ -1,10 +1,12 @@
 //! The channels that the agent belongs to, as notices and whole reads of the roster tell.
 //!
 //! An addition counts at once, but a channel is joined when it is known what it is. A removal
-//! counts when a notice says so, or when two complete reads in a row agree.
+//! counts when a notice says so, or when two complete reads in a row agree. Notices come in any
+//! order: their dates say which one is the last, and of two with one date the roster decides.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 use core::time::Duration;
 
 use super::ChannelKind;
@@ -29,6 +31,8 @@ pub(super) struct Membership {
     rows: BTreeMap<ChannelId, Row>,
     /// Channels that a notice named and no read has described yet.
     announced: BTreeMap<ChannelId, Announced>,
+    /// The newest removals of which notices told.
+    removed: BTreeMap<ChannelId, Removed>,
     /// The last complete read, in relay time.
     complete: Option<UnixTime>,
 }
@@ -40,6 +44,15 @@ struct Announced {
     dated: UnixTime,
     /// Complete reads without it: the first may have begun before the addition.
     misses: u32,
+    /// Whether a removal bears the same date.
+    is_doubted: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Removed {
+    dated: UnixTime,
+    /// Whether a read was under way when the notice came: what it names may be of before.
+    is_overtaking: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +61,16 @@ struct Row {
     misses: u32,
     /// When the last notice of an addition was dated.
     added: Option<UnixTime>,
+}
+
+/// What a notice says to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Noticed {
+    Change(Change),
+    /// The roster has to tell more.
+    Open,
+    /// Nothing that was not known.
+    Old,
 }
 
 /// What a notice or a read changed.
@@ -83,6 +106,7 @@ impl Membership {
             max,
             rows: BTreeMap::new(),
             announced: BTreeMap::new(),
+            removed: BTreeMap::new(),
             complete: None,
         }
     }
@@ -100,52 +124,106 @@ impl Membership {
         !self.announced.is_empty()
     }
 
-    /// A genuine notice about this agent.
-    pub(super) fn noticed(&mut self, event: &Event) -> Option<Change> {
-        let channel = event.channel()?;
-        let dated = event.created_at();
-        if event.kind() == MEMBER_ADDED {
-            let is_full = self.is_full();
-            let Some(row) = self.rows.get_mut(&channel) else {
-                if is_full && !self.announced.contains_key(&channel) {
-                    return Some(Change::Refused { channel });
-                }
-                self.announced
-                    .insert(channel, Announced { dated, misses: 0 });
-                return None;
+    /// A genuine notice about this agent, that came while a read was under way or not.
+    pub(super) fn noticed(&mut self, event: &Event, is_reading: bool) -> Noticed {
+        let (channel, dated) = (event.channel(), event.created_at());
+        match (event.kind(), channel) {
+            (MEMBER_ADDED, Some(channel)) => self.added(channel, dated),
+            (MEMBER_REMOVED, Some(channel)) => self.removed(channel, dated, is_reading),
+            _ => Noticed::Old,
+        }
+    }
+
+    fn added(&mut self, channel: ChannelId, dated: UnixTime) -> Noticed {
+        if let Some(removed) = self.removed.get(&channel) {
+            match removed.dated.cmp(&dated) {
+                Ordering::Greater => return Noticed::Old,
+                Ordering::Equal => return Noticed::Open,
+                Ordering::Less => self.removed.remove(&channel),
             };
+        }
+        let is_full = self.is_full();
+        if let Some(row) = self.rows.get_mut(&channel) {
             row.added = row.added.max(Some(dated));
             row.misses = 0;
             let floor = Some(dated.before(NOTICE_LOOK_BACK));
             let kind = row.kind;
-            return Some(Change::Joined {
+            return Noticed::Change(Change::Joined {
                 channel,
                 kind,
                 floor,
             });
         }
-        self.announced
-            .retain(|announced, row| *announced != channel || row.dated > dated);
-        let newer = self
-            .rows
-            .get(&channel)?
-            .added
-            .is_none_or(|added| dated > added);
-        if event.kind() != MEMBER_REMOVED || !newer {
-            return None;
+        if is_full && !self.announced.contains_key(&channel) {
+            return Noticed::Change(Change::Refused { channel });
         }
-        self.rows.remove(&channel);
-        Some(Change::Left { channel })
+        let row = Announced {
+            dated,
+            misses: 0,
+            is_doubted: false,
+        };
+        self.announced.insert(channel, row);
+        Noticed::Open
+    }
+
+    fn removed(&mut self, channel: ChannelId, dated: UnixTime, is_reading: bool) -> Noticed {
+        let announced = self.announced.get_mut(&channel);
+        let row = self.rows.get(&channel);
+        let added = row.and_then(|row| row.added);
+        let added = added.max(announced.as_ref().map(|row| row.dated));
+        match added.cmp(&Some(dated)) {
+            Ordering::Greater => return Noticed::Old,
+            Ordering::Equal => {
+                if let Some(announced) = announced {
+                    announced.is_doubted = true;
+                }
+                return Noticed::Open;
+            }
+            Ordering::Less => {}
+        }
+        self.announced.remove(&channel);
+        self.remember_removal(channel, dated, is_reading);
+        match self.rows.remove(&channel) {
+            Some(_) => Noticed::Change(Change::Left { channel }),
+            None => Noticed::Old,
+        }
+    }
+
+    /// The oldest makes room.
+    fn remember_removal(&mut self, channel: ChannelId, dated: UnixTime, is_reading: bool) {
+        if self.removed.len() >= self.max && !self.removed.contains_key(&channel) {
+            let oldest = self.removed.iter().min_by_key(|(_, removed)| removed.dated);
+            let oldest = oldest.map(|(channel, _)| *channel);
+            oldest.map(|channel| self.removed.remove(&channel));
+        }
+        let removed = Removed {
+            dated,
+            is_overtaking: is_reading,
+        };
+        let known = self.removed.entry(channel).or_insert(removed);
+        known.dated = known.dated.max(dated);
+        known.is_overtaking |= is_reading;
+    }
+
+    /// The read under way is over: what begins now began after all notices so far.
+    pub(super) fn read_over(&mut self) {
+        for removed in self.removed.values_mut() {
+            removed.is_overtaking = false;
+        }
     }
 
     /// A read failed: what was announced is joined without being described, on the safe side.
     pub(super) fn give_up_describing(&mut self) -> Vec<Change> {
         let kind = ChannelKind::Direct;
-        let mut changes = Vec::new();
-        for (channel, row) in core::mem::take(&mut self.announced) {
-            changes.push(self.join(channel, kind, row));
-        }
-        changes
+        let announced = core::mem::take(&mut self.announced).into_iter();
+        // Of an addition and a removal with one date, only a read tells which was the last.
+        let (doubted, believed) = announced.partition(|(_, row)| row.is_doubted);
+        self.announced = doubted;
+        let believed: BTreeMap<_, _> = believed;
+        let joins = believed.into_iter();
+        joins
+            .map(|(channel, row)| self.join(channel, kind, row))
+            .collect()
     }
 
     fn join(&mut self, channel: ChannelId, kind: ChannelKind, row: Announced) -> Change {
@@ -173,9 +251,18 @@ impl Membership {
         events: &[Event],
         relay_time: Option<UnixTime>,
     ) -> Vec<Change> {
-        let described: BTreeMap<_, _> = events.iter().filter_map(metadata).collect();
+        let described = describe(events);
         let mut changes = Vec::new();
-        for channel in members {
+        let is_overtaken = |channel: &ChannelId| {
+            let removed = self.removed.get(channel);
+            removed.is_some_and(|removed| removed.is_overtaking)
+        };
+        let members: Vec<_> = members
+            .iter()
+            .copied()
+            .filter(|it| !is_overtaken(it))
+            .collect();
+        for channel in &members {
             match described.get(channel) {
                 Some(Metadata::Open(kind)) => changes.push(self.present(*channel, *kind)),
                 Some(Metadata::Archived) => {}
@@ -197,6 +284,7 @@ impl Membership {
             row.misses < MISSES
         });
         self.complete = relay_time.or(self.complete);
+        self.read_over();
         changes
     }
 
@@ -250,7 +338,7 @@ impl Membership {
         let believed: Vec<_> = self
             .announced
             .iter()
-            .filter(|(_, row)| over(row))
+            .filter(|(_, row)| over(row) && !row.is_doubted)
             .map(|(channel, row)| (*channel, *row))
             .collect();
         self.announced.retain(|_, row| !over(row));
@@ -275,6 +363,25 @@ pub(super) fn membership(event: &Event, me: PubKey) -> Option<ChannelId> {
         return None;
     }
     described_channel(event)
+}
+
+/// What each channel is, by the newest that is said of it.
+fn describe(events: &[Event]) -> BTreeMap<ChannelId, Metadata> {
+    let mut newest = BTreeMap::new();
+    for event in events {
+        let Some((channel, metadata)) = metadata(event) else {
+            continue;
+        };
+        let dated = event.created_at();
+        let said = newest.entry(channel).or_insert((dated, metadata));
+        if dated > said.0 {
+            *said = (dated, metadata);
+        }
+    }
+    newest
+        .into_iter()
+        .map(|(channel, (_, metadata))| (channel, metadata))
+        .collect()
 }
 
 fn metadata(event: &Event) -> Option<(ChannelId, Metadata)> {

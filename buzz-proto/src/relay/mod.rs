@@ -23,6 +23,7 @@ mod outbound;
 mod record;
 mod room;
 mod roster;
+mod roster_read;
 mod sub_row;
 mod sub_turns;
 mod subs;
@@ -38,6 +39,7 @@ pub use interface::*;
 pub use record::{Done, Record, Started};
 pub(crate) use room::Room;
 
+use self::history::page::Page;
 use crate::backoff::Ladder;
 use crate::config::{ConfigError, Consumer};
 use crate::dedup::Seen;
@@ -283,11 +285,7 @@ impl Relay {
             Input::WriteFailed { write, sent } => self.write_failed(write, sent, now, out),
             Input::Signed { ticket, event } => self.signed(ticket, event, now, out),
             Input::SignFailed { ticket } => self.sign_failed(ticket, out),
-            Input::Verified { ticket, genuine } => {
-                if !self.pending.verified(ticket, genuine) {
-                    out.push(stale(StaleWhat::Verification));
-                }
-            }
+            Input::Verified { ticket, genuine } => self.verified(ticket, genuine, now, out),
             Input::Answered { ticket, answer } if self.audits.awaits(ticket) => {
                 self.audit_answered(&answer, now, quotas, out);
             }
@@ -360,15 +358,13 @@ impl Relay {
         self.sync.is_due = false;
         self.auth.reset();
         self.route = crate::call::Route::default();
-        if self
-            .recovery
-            .page_if(|page| page.call().is_none())
-            .is_some()
-        {
+        let is_over = |page: &mut Page| page.call().is_none();
+        if self.recovery.page_mut().is_some_and(is_over) {
             self.page_broke(ReadFailure::Disconnected, now, out);
         }
         self.answers.reset();
         self.audits.reset();
+        self.roster.reset();
         self.subs.reset();
         self.outbound.reset();
         self.writes.reset();

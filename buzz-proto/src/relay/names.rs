@@ -63,6 +63,11 @@ impl Names {
         self.closing.extend(name);
     }
 
+    /// A read of stored events is over: its CLOSE is due.
+    pub(super) fn supersede_page(&mut self, n: u64) {
+        self.supersede(Some((n, SubName::Page { n })));
+    }
+
     /// The CLOSE of a name is sent outside of the order.
     pub(super) fn closed(&mut self, n: u64, name: &SubName, now: MonoTime) {
         self.stray_at(n, name).closed = Some(now);

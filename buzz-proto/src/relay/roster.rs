@@ -2,23 +2,22 @@
 //!
 //! Notices are the fast path, the roster is the truth, and both converge: it is read when the
 //! connection is live, when a notice leaves something open, and again at intervals. A read that
-//! failed is no information.
+//! failed is no information, nor is one with a row that is not the relay's own.
 
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::membership::{Change, MEMBERS, METADATA, Membership, membership};
-use super::{Action, HttpAnswer, Limits};
+use super::history::page::Page;
+use super::membership::{Change, MEMBERS, METADATA, Membership, Noticed, membership};
+use super::{Action, Limits};
 use crate::backoff::Ladder;
-use crate::call::{Call, Measure};
 use crate::ids::{ChannelId, PubKey, Ticket};
-use crate::quotas::{CallLane, Quotas};
 use crate::seed::Seed;
 use crate::time::{MonoTime, Now, UnixTime, Why};
-use crate::wire::{self, Event, Filter};
+use crate::wire::{Event, Filter};
 
-/// The relay sends at most so many events to one query: a full answer may be cut.
-const ANSWER_MAX: usize = 1000;
 /// After a read that failed: a relay that cannot answer, or has no such route, is not asked more
 /// often than one that can.
 const RETRY: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(90));
@@ -47,17 +46,37 @@ enum Phase {
         /// Whether the last read failed: no notice shortens the wait then.
         failed: bool,
     },
-    Members {
-        call: Call,
-    },
-    /// What the channels are is asked next.
-    Describe {
-        members: Vec<ChannelId>,
-    },
-    Metadata {
-        call: Call,
-        members: Vec<ChannelId>,
-    },
+    /// This is asked next.
+    Due(Question),
+    Reading(Question, Box<Page>),
+    /// What was read is verified.
+    Checking(Question, Rows),
+}
+
+#[derive(Clone, Debug)]
+enum Question {
+    Members,
+    /// What these channels are.
+    Metadata(Vec<ChannelId>),
+}
+
+/// What a read brought.
+#[derive(Clone, Debug)]
+struct Rows {
+    events: Vec<Event>,
+    /// Those without a verdict.
+    open: BTreeSet<Ticket>,
+    since: MonoTime,
+}
+
+/// Where a read stands after a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Checked {
+    /// Others are open.
+    GoesOn,
+    /// All of it is genuine.
+    Whole,
+    Forged,
 }
 
 impl Roster {
@@ -87,62 +106,61 @@ impl Roster {
         }
     }
 
+    /// The socket is over: what was asked over it is asked anew.
+    pub(super) fn reset(&mut self) {
+        if self.page_mut().is_some_and(|page| page.call().is_none()) {
+            let (next, failed) = (None, false);
+            self.phase = Phase::Idle { next, failed };
+            self.channels.read_over();
+        }
+    }
+
     /// A genuine notice about this agent. The roster is read when it leaves something open.
     pub(super) fn noticed(&mut self, event: &Event) -> Option<Change> {
-        let change = self.channels.noticed(event);
-        if change.is_none() {
-            self.hasten();
-        }
-        change
-    }
-
-    /// A read failed: what was announced is joined all the same.
-    pub(super) fn give_up_describing(&mut self) -> Vec<Change> {
-        self.channels.give_up_describing()
-    }
-
-    /// Asks what is due. True when it did.
-    pub(super) fn read(
-        &mut self,
-        quotas: &mut Quotas,
-        tickets: &mut Ticket,
-        now: &mut Now,
-        out: &mut Vec<Action>,
-    ) -> bool {
-        let filter = match &self.phase {
-            Phase::Idle { next, .. } => {
-                if !next.is_none_or(|next| now.reached(next, Why::Roster)) {
-                    return false;
-                }
-                Filter {
-                    mention: Some(self.me),
-                    ..of_kind(MEMBERS)
-                }
+        let is_reading = !matches!(self.phase, Phase::Idle { .. });
+        match self.channels.noticed(event, is_reading) {
+            Noticed::Change(change) => Some(change),
+            Noticed::Open => {
+                self.hasten();
+                None
             }
-            Phase::Describe { members } => Filter {
+            Noticed::Old => None,
+        }
+    }
+
+    /// What is asked now, if anything.
+    pub(super) fn due(&mut self, now: &mut Now) -> Option<Filter> {
+        if let Phase::Idle { next, .. } = &self.phase
+            && next.is_none_or(|next| now.reached(next, Why::Roster))
+        {
+            self.phase = Phase::Due(Question::Members);
+        }
+        match &self.phase {
+            Phase::Due(Question::Members) => Some(Filter {
+                mention: Some(self.me),
+                ..of_kind(MEMBERS)
+            }),
+            Phase::Due(Question::Metadata(members)) => Some(Filter {
                 d: members.clone(),
                 ..of_kind(METADATA)
-            },
-            Phase::Members { .. } | Phase::Metadata { .. } => return false,
-        };
-        let Some(call) = Call::start(CallLane::Roster, quotas, tickets, now) else {
-            return false;
-        };
-        out.push(Action::Query {
-            ticket: call.ticket,
-            body: wire::query(&[filter]),
-        });
-        let idle = Phase::Idle {
-            next: None,
-            failed: false,
-        };
-        self.phase = match core::mem::replace(&mut self.phase, idle) {
-            Phase::Describe { members } => Phase::Metadata { call, members },
-            Phase::Idle { .. } | Phase::Members { .. } | Phase::Metadata { .. } => {
-                Phase::Members { call }
-            }
-        };
-        true
+            }),
+            Phase::Idle { .. } | Phase::Reading(..) | Phase::Checking(..) => None,
+        }
+    }
+
+    /// What is due is asked.
+    pub(super) fn ask(&mut self, page: Page) {
+        if let Some(question) = self.take_question() {
+            self.phase = Phase::Reading(question, Box::new(page));
+        }
+    }
+
+    /// The read under way.
+    pub(super) fn page_mut(&mut self) -> Option<&mut Page> {
+        match &mut self.phase {
+            Phase::Reading(_, page) => Some(page),
+            Phase::Idle { .. } | Phase::Due(_) | Phase::Checking(..) => None,
+        }
     }
 
     /// Whether enough reads were complete for what they lack to be believed.
@@ -150,87 +168,112 @@ impl Roster {
         self.reads >= 3 && self.empty == 0
     }
 
-    pub(super) fn awaits(&self, ticket: Ticket) -> bool {
-        self.call().is_some_and(|call| call.ticket == ticket)
+    /// The read under way is over, for good or bad.
+    pub(super) fn take_page(&mut self) -> Option<Page> {
+        let (question, page) = match core::mem::replace(&mut self.phase, IDLE) {
+            Phase::Reading(question, page) => (question, page),
+            other @ (Phase::Idle { .. } | Phase::Due(_) | Phase::Checking(..)) => {
+                self.phase = other;
+                return None;
+            }
+        };
+        self.phase = Phase::Due(question);
+        Some(*page)
     }
 
-    /// The call that took too long, given up.
-    pub(super) fn overdue(
+    /// Has what a read brought verified.
+    pub(super) fn check(
         &mut self,
-        limits: &Limits,
-        quotas: &mut Quotas,
-        now: &mut Now,
+        events: Vec<Event>,
+        tickets: &mut Ticket,
+        now: MonoTime,
         out: &mut Vec<Action>,
-    ) -> Option<Ticket> {
-        let call = self.call()?;
-        if !call.is_overdue(limits.answer, now) {
-            return None;
+    ) {
+        let Some(question) = self.take_question() else {
+            return;
+        };
+        let mut open = BTreeSet::new();
+        for event in &events {
+            let (ticket, event) = (tickets.take(), event.clone());
+            open.insert(ticket);
+            out.push(Action::Verify { ticket, event });
         }
-        self.broke(quotas, now.time(), out);
-        Some(call.ticket)
+        let rows = Rows {
+            events,
+            open,
+            since: now,
+        };
+        self.phase = Phase::Checking(question, rows);
     }
 
-    /// The call has no answer.
-    pub(super) fn broke(&mut self, quotas: &mut Quotas, now: MonoTime, out: &mut Vec<Action>) {
-        if let Some(call) = self.call() {
-            call.broke(quotas, now, out);
-        }
-        self.failed(now);
+    pub(super) fn awaits_check(&self, ticket: Ticket) -> bool {
+        matches!(&self.phase, Phase::Checking(_, rows) if rows.open.contains(&ticket))
     }
 
-    fn failed(&mut self, now: MonoTime) {
+    /// A row was checked.
+    pub(super) fn checked(&mut self, ticket: Ticket, genuine: bool) -> Checked {
+        let Phase::Checking(_, rows) = &mut self.phase else {
+            return Checked::GoesOn;
+        };
+        if !rows.open.remove(&ticket) {
+            Checked::GoesOn
+        } else if !genuine {
+            Checked::Forged
+        } else if rows.open.is_empty() {
+            Checked::Whole
+        } else {
+            Checked::GoesOn
+        }
+    }
+
+    /// Whether verdicts are too long in coming.
+    pub(super) fn is_unchecked(&self, limits: &Limits, now: &mut Now) -> bool {
+        match &self.phase {
+            Phase::Checking(_, rows) => now.reached(rows.since.after(limits.verify), Why::Verify),
+            Phase::Idle { .. } | Phase::Due(_) | Phase::Reading(..) => false,
+        }
+    }
+
+    /// The read gave nothing: it is repeated later. What was announced is joined all the same.
+    pub(super) fn failed(&mut self, now: MonoTime) -> Vec<Change> {
         self.phase = Phase::Idle {
             next: Some(now.after(self.retry.climb())),
             failed: true,
         };
+        self.channels.read_over();
+        self.channels.give_up_describing()
     }
 
-    /// The call was answered. Gives the events of a good answer.
-    pub(super) fn answered(
-        &mut self,
-        answer: &HttpAnswer,
-        measure: Measure,
-        quotas: &mut Quotas,
-        now: MonoTime,
-        out: &mut Vec<Action>,
-    ) -> Option<Vec<Event>> {
-        let call = self.call()?;
-        let events = call
-            .answered(answer, measure, quotas, now, out)
-            .filter(|events| events.len() < ANSWER_MAX);
-        if events.is_none() {
-            self.failed(now);
-        }
-        events
-    }
-
-    /// Takes the events of a good answer further. The changes, once the read is complete.
+    /// Takes what was read further. The changes, once all of it is.
     pub(super) fn advance(
         &mut self,
-        events: &[Event],
         relay_time: Option<UnixTime>,
         limits: &Limits,
         now: MonoTime,
     ) -> Vec<Change> {
+        let next = Some(now.after(self.pause(limits)));
         let idle = Phase::Idle {
-            next: Some(now.after(self.pause(limits))),
+            next,
             failed: false,
         };
-        let members = match core::mem::replace(&mut self.phase, idle) {
-            Phase::Members { .. } => {
+        let (members, events) = match core::mem::replace(&mut self.phase, idle) {
+            Phase::Checking(Question::Members, Rows { events, .. }) => {
                 let me = self.me;
                 let members: Vec<_> = events
                     .iter()
                     .filter_map(|event| membership(event, me))
                     .collect();
                 if !members.is_empty() {
-                    self.phase = Phase::Describe { members };
+                    self.phase = Phase::Due(Question::Metadata(members));
                     return Vec::new();
                 }
-                members
+                (members, events)
             }
-            Phase::Metadata { members, .. } => members,
-            Phase::Idle { .. } | Phase::Describe { .. } => return Vec::new(),
+            Phase::Checking(Question::Metadata(members), rows) => (members, rows.events),
+            other @ (Phase::Idle { .. } | Phase::Due(_) | Phase::Reading(..)) => {
+                self.phase = other;
+                return Vec::new();
+            }
         };
         self.reads = self.reads.wrapping_add(1);
         self.retry.reset();
@@ -241,14 +284,25 @@ impl Roster {
         };
         let doubtful = (1..EMPTY).contains(&self.empty) && !self.channels.is_empty();
         let changes = if doubtful {
+            self.channels.read_over();
             Vec::new()
         } else {
-            self.channels.compare(&members, events, relay_time)
+            self.channels.compare(&members, &events, relay_time)
         };
         if self.channels.awaits_description() {
             self.hasten();
         }
         changes
+    }
+
+    fn take_question(&mut self) -> Option<Question> {
+        match core::mem::replace(&mut self.phase, IDLE) {
+            Phase::Due(question) => Some(question),
+            other @ (Phase::Idle { .. } | Phase::Reading(..) | Phase::Checking(..)) => {
+                self.phase = other;
+                None
+            }
+        }
     }
 
     /// Between two reads: the interval, a fifth more or less.
@@ -260,14 +314,13 @@ impl Roster {
         );
         self.seed.between(self.reads, 0, low, high)
     }
-
-    const fn call(&self) -> Option<Call> {
-        match &self.phase {
-            Phase::Members { call } | Phase::Metadata { call, .. } => Some(*call),
-            Phase::Idle { .. } | Phase::Describe { .. } => None,
-        }
-    }
 }
+
+/// While a phase is taken apart.
+const IDLE: Phase = Phase::Idle {
+    next: None,
+    failed: false,
+};
 
 fn of_kind(kind: u32) -> Filter {
     Filter {

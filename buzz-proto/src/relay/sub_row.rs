@@ -33,8 +33,8 @@ pub(super) struct Row {
     pub(super) confirmations: u32,
     /// Whether it was asked for on the present socket.
     pub(super) was_asked: bool,
-    /// Whether a refusal was questioned once without new evidence.
-    pub(super) questioned: bool,
+    /// Whether it was refused since something spoke for it last.
+    pub(super) is_doubtful: bool,
 }
 
 /// From when on events are owed.
@@ -66,9 +66,16 @@ pub(super) struct Sending {
 pub(super) enum Phase {
     Wanted,
     Requested(Box<Request>),
-    Live { n: u64 },
-    Waiting { until: MonoTime },
-    Refused,
+    Live {
+        n: u64,
+    },
+    Waiting {
+        until: MonoTime,
+    },
+    /// It is asked for again then; without that, when something changes.
+    Refused {
+        until: Option<MonoTime>,
+    },
 }
 
 /// A request under way, and what it has brought so far.
@@ -190,7 +197,7 @@ impl Row {
             ladder: Ladder::new(wait.0, wait.1),
             confirmations: 0,
             was_asked: false,
-            questioned: false,
+            is_doubtful: false,
         }
     }
 
@@ -353,7 +360,7 @@ impl Phase {
         match self {
             Self::Requested(request) => Some(request.n),
             Self::Live { n } => Some(*n),
-            Self::Wanted | Self::Waiting { .. } | Self::Refused => None,
+            Self::Wanted | Self::Waiting { .. } | Self::Refused { .. } => None,
         }
     }
 

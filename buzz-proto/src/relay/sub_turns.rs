@@ -57,8 +57,10 @@ impl Subs {
                 && match &row.phase {
                     Phase::Wanted => true,
                     Phase::Requested(request) => request.is_overdue,
-                    Phase::Waiting { until } => now.reached(*until, Why::Resubscribe),
-                    Phase::Live { .. } | Phase::Refused => false,
+                    Phase::Waiting { until } | Phase::Refused { until: Some(until) } => {
+                        now.reached(*until, Why::Resubscribe)
+                    }
+                    Phase::Live { .. } | Phase::Refused { until: None } => false,
                 };
             count = count.saturating_add(u32::from(is_due));
             is_due

@@ -30,6 +30,9 @@ pub(super) struct Subs {
     expiries: u32,
 }
 
+/// A relay that refuses for good may have been asked before it knew of a membership.
+const ONCE_MORE: Duration = Duration::from_secs(90);
+
 /// Whose frame it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
@@ -102,7 +105,7 @@ impl Subs {
             .rows
             .entry(sub)
             .or_insert_with(|| Row::new(Interest::default(), floor, ERROR_WAIT));
-        row.questioned = false;
+        row.is_doubtful = false;
         let same = row.interest == interest;
         if let (false, Floor::At(floor)) = (same, floor) {
             // What is wanted now was not looked for before.
@@ -135,7 +138,7 @@ impl Subs {
             row.was_asked = false;
             match row.phase {
                 Phase::Requested(_) | Phase::Live { .. } => row.phase = Phase::Wanted,
-                Phase::Wanted | Phase::Waiting { .. } | Phase::Refused => {}
+                Phase::Wanted | Phase::Waiting { .. } | Phase::Refused { .. } => {}
             }
         }
     }
@@ -161,7 +164,7 @@ impl Subs {
     pub(super) fn are_doubted(&self) -> bool {
         self.rows
             .values()
-            .any(|row| row.loss.has_signal_window() && !matches!(row.phase, Phase::Refused))
+            .any(|row| row.loss.has_signal_window() && !matches!(row.phase, Phase::Refused { .. }))
     }
 
     /// What waited for authentication waits no more.
@@ -173,13 +176,13 @@ impl Subs {
         }
     }
 
-    /// The roster still names the channel of a refused subscription: it is asked once more.
-    pub(super) fn question(&mut self, sub: Sub) {
+    /// What is known of the channel of a refused subscription has changed: it is asked for at once.
+    pub(super) fn rearm(&mut self, sub: Sub) {
         let Some(row) = self.rows.get_mut(&sub) else {
             return;
         };
-        if matches!(row.phase, Phase::Refused) && !row.questioned {
-            row.questioned = true;
+        if matches!(row.phase, Phase::Refused { .. }) {
+            row.is_doubtful = false;
             row.phase = Phase::Wanted;
         }
     }
@@ -217,7 +220,7 @@ impl Subs {
         };
         match &row.phase {
             Phase::Requested(request) => request.filter.matches(event),
-            Phase::Live { .. } | Phase::Wanted | Phase::Waiting { .. } | Phase::Refused => {
+            Phase::Live { .. } | Phase::Wanted | Phase::Waiting { .. } | Phase::Refused { .. } => {
                 row.filter(sub, me, None, None).matches(event)
             }
         }
@@ -291,8 +294,15 @@ impl Subs {
         row.is_some_and(|row| row.become_live((true, most), limits, now))
     }
 
-    /// The relay ended or refused the current request.
-    pub(super) fn refused(&mut self, sub: Sub, retry: Retry, now: MonoTime) {
+    /// The relay ended or refused the current request. One that is refused for good is asked for once
+    /// more, and then every `again`.
+    pub(super) fn refused(
+        &mut self,
+        sub: Sub,
+        retry: Retry,
+        again: Option<Duration>,
+        now: MonoTime,
+    ) {
         let Some(row) = self.rows.get_mut(&sub) else {
             return;
         };
@@ -302,7 +312,17 @@ impl Subs {
             Retry::Later => Phase::Waiting {
                 until: now.after(row.ladder.climb()),
             },
-            Retry::Never => Phase::Refused,
+            Retry::Never => {
+                let again = if row.is_doubtful {
+                    again
+                } else {
+                    Some(ONCE_MORE)
+                };
+                row.is_doubtful = true;
+                Phase::Refused {
+                    until: again.map(|again| now.after(again)),
+                }
+            }
         };
     }
 
@@ -310,7 +330,9 @@ impl Subs {
     pub(super) fn stamp(&self, sub: Sub) -> Option<Generation> {
         match &self.rows.get(&sub)?.phase {
             Phase::Requested(request) => Some(request.stamp),
-            Phase::Wanted | Phase::Live { .. } | Phase::Waiting { .. } | Phase::Refused => None,
+            Phase::Wanted | Phase::Live { .. } | Phase::Waiting { .. } | Phase::Refused { .. } => {
+                None
+            }
         }
     }
 
@@ -371,7 +393,7 @@ impl Row {
             self.end_read(&request, ending, limits, now);
         }
         self.confirmations = 0;
-        self.questioned = false;
+        self.is_doubtful = false;
         self.ladder.reset();
         true
     }

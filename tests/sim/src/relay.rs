@@ -402,6 +402,24 @@ impl Script<Relay> {
         self.input(Input::Answered { ticket, answer })
     }
 
+    /// A question over HTTP is answered with these events, which are found genuine.
+    pub fn found(&mut self, ticket: Ticket, events: &[Toy]) -> &mut Self {
+        self.answered(ticket, 200, toy::events(events));
+        let (mut others, mut tickets) = (self.timed_orders(), Vec::new());
+        others.retain(|(_, action)| {
+            if let Action::Verify { ticket, .. } = action {
+                tickets.push(*ticket);
+                return false;
+            }
+            true
+        });
+        for ticket in tickets {
+            others.extend(self.verified(ticket, true).timed_orders());
+        }
+        self.put_back(others);
+        self
+    }
+
     /// The waits before a dial that were noted since the last look.
     pub fn waits(&mut self) -> Vec<Duration> {
         let mut waits = Vec::new();

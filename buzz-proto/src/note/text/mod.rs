@@ -69,6 +69,7 @@ const fn refused_words(why: RefusedWhy) -> &'static str {
     match why {
         RefusedWhy::NotGenuine => "its id or signature is wrong",
         RefusedWhy::NoMatch => "it was not asked for",
+        RefusedWhy::NotTheRelay => "only the relay may sign its kind, and another key has",
         RefusedWhy::Author => "its author may not address this agent",
         RefusedWhy::NoMention => "it does not mention this agent",
         RefusedWhy::Kind => "its kind is not answered",

@@ -74,13 +74,10 @@ impl Answers {
         }
     }
 
-    /// The page under way, if it is the one wanted.
-    pub(in crate::relay) fn page_if(
-        &mut self,
-        is_wanted: impl Fn(&Page) -> bool,
-    ) -> Option<&mut Page> {
+    /// The page under way.
+    pub(in crate::relay) fn page_mut(&mut self) -> Option<&mut Page> {
         match self {
-            Self::Unknown { page, .. } => page.as_deref_mut().filter(|page| is_wanted(page)),
+            Self::Unknown { page, .. } => page.as_deref_mut(),
             Self::Known(_) => None,
         }
     }

@@ -286,13 +286,10 @@ impl Audits {
         matches!(&self.read, Some(Read::Http(call, _)) if call.ticket == ticket)
     }
 
-    /// The page on the socket, if it is the one wanted.
-    pub(in crate::relay) fn page_if(
-        &mut self,
-        is_wanted: impl Fn(&Page) -> bool,
-    ) -> Option<&mut Page> {
+    /// The page on the socket.
+    pub(in crate::relay) fn page_mut(&mut self) -> Option<&mut Page> {
         match &mut self.read {
-            Some(Read::Socket(_, page)) => Some(&mut **page).filter(|page| is_wanted(page)),
+            Some(Read::Socket(_, page)) => Some(page),
             Some(Read::Http(..)) | None => None,
         }
     }

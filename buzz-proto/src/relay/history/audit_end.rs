@@ -185,19 +185,10 @@ impl Relay {
     }
 
     /// The page on the socket has come to its end.
-    pub(in crate::relay) fn audit_eose(
-        &mut self,
-        now: MonoTime,
-        quotas: &mut Quotas,
-        out: &mut Vec<Action>,
-    ) {
-        let Some((sub, page)) = self.take_audit_page() else {
-            return;
-        };
-        if let Some(stamp) = page.stamp() {
-            quotas.operations.pace.succeed(stamp);
+    pub(in crate::relay) fn audit_eose(&mut self, now: MonoTime, out: &mut Vec<Action>) {
+        if let Some((sub, page)) = self.take_audit_page() {
+            self.audit_page_ended(sub, page, now, out);
         }
-        self.audit_page_ended(sub, page, now, out);
     }
 
     /// The page on the socket is over without its end.

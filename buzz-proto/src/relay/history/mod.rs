@@ -4,7 +4,7 @@
 //! [`loss`] is what a subscription owes. [`choose`] says what of it is read next, [`recover`] reads
 //! it a [`page`] at a time, and [`read_end`] draws the conclusions. [`audit`] asks now and then
 //! whether anything is missing at all. [`answers`] looks once, at a start, for this agent's own
-//! words. A read goes over the socket, or over HTTP.
+//! words. A read goes over the socket, or over HTTP; whose it is, [`reader`] knows.
 
 pub(super) mod answers;
 pub(super) mod audit;
@@ -13,6 +13,7 @@ mod audit_end;
 pub(super) mod choose;
 pub(super) mod loss;
 pub(super) mod page;
-mod read;
+pub(super) mod read;
 mod read_end;
+pub(super) mod reader;
 pub(super) mod recover;

@@ -69,6 +69,14 @@ impl Page {
         }
     }
 
+    /// The number of its request.
+    pub(in crate::relay) const fn n(&self) -> Option<u64> {
+        match self.via {
+            Via::Socket { n, .. } => Some(n),
+            Via::Http(_) => None,
+        }
+    }
+
     /// Whether it is the request with this number.
     pub(in crate::relay) const fn is_n(&self, wanted: u64) -> bool {
         matches!(self.via, Via::Socket { n, .. } if n == wanted)
@@ -170,6 +178,11 @@ impl Page {
     /// The events that it brought.
     pub(in crate::relay) fn events(&self) -> &[Event] {
         &self.events
+    }
+
+    /// The events, as they came.
+    pub(in crate::relay) fn into_unsorted(self) -> Vec<Event> {
+        self.events
     }
 
     /// The events, oldest first.

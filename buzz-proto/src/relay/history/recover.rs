@@ -89,14 +89,9 @@ impl Recovery {
         }
     }
 
-    /// The page under way, if it is the one wanted.
-    pub(in crate::relay) fn page_if(
-        &mut self,
-        is_wanted: impl Fn(&Page) -> bool,
-    ) -> Option<&mut Page> {
-        self.page()
-            .map(|(page, _)| page)
-            .filter(|page| is_wanted(page))
+    /// The page under way.
+    pub(in crate::relay) fn page_mut(&mut self) -> Option<&mut Page> {
+        self.page().map(|(page, _)| page)
     }
 
     fn in_attempt(&mut self, source: Source) -> Option<&mut Attempt> {
@@ -299,16 +294,7 @@ impl Relay {
     }
 
     /// The page under way has come to its end, by the relay's word.
-    pub(in crate::relay) fn page_ended(
-        &mut self,
-        quotas: &mut Quotas,
-        now: MonoTime,
-        out: &mut Vec<Action>,
-    ) {
-        let stamp = self.recovery.page().and_then(|(page, _)| page.stamp());
-        if let Some(stamp) = stamp {
-            quotas.operations.pace.succeed(stamp);
-        }
+    pub(in crate::relay) fn page_ended(&mut self, now: MonoTime, out: &mut Vec<Action>) {
         self.end_page(Ending::Whole, now, out);
     }
 

@@ -1,18 +1,16 @@
-//! Membership: notices are the fast path, the roster is the truth.
+//! The roster is the truth: when it is read, and what a read says.
 
 use std::time::Duration;
 
 use buzz_proto::ids::Ticket;
 use buzz_proto::note::{Note, Quota};
-use buzz_proto::relay::{
-    Action, BrokeCause, ChannelKind, ChannelState, Config, HttpAnswer, Input, Relay, Sub, SubState,
-};
-use buzz_sim::relay::{URL, channel_sub, request_name, script};
+use buzz_proto::relay::{Action, BrokeCause, ChannelKind, Config, HttpAnswer, Input, Relay};
+use buzz_sim::relay::{URL, channel_sub, script};
 use buzz_sim::script::Script;
 use buzz_sim::toy::{self, ME, START, Toy, channel};
 use bytes::Bytes;
 
-const SECOND: Duration = Duration::from_secs(1);
+use crate::support::*;
 
 #[test]
 fn the_roster_is_read_in_two_steps_and_its_channels_are_joined() {
@@ -25,16 +23,16 @@ fn the_roster_is_read_in_two_steps_and_its_channels_are_joined() {
     assert_eq!(orders.len(), 2, "the query and the REQ of membership");
     relay.written();
     let members = [Toy::members(1, channel(1)), Toy::members(2, channel(2))];
-    relay.answered(ticket, 200, toy::events(&members));
+    relay.found(ticket, &members);
     let (one, two) = (channel(1), channel(2));
     let body: Bytes = format!(r##"[{{"kinds":[39000],"#d":["{one}","{two}"]}}]"##).into();
-    let ticket = Ticket(4);
+    let ticket = Ticket(6);
     relay.expect([Action::Query { ticket, body }]).notes();
     let rows = [
         Toy::metadata(3, channel(1)),
         Toy::metadata(4, channel(2)).tag(&["t", "dm"]),
     ];
-    relay.answered(ticket, 200, toy::events(&rows));
+    relay.found(ticket, &rows);
     let orders = relay.orders();
     let joined = [
         joined(1, ChannelKind::Stream),
@@ -83,7 +81,7 @@ fn a_notice_is_believed_when_the_roster_cannot_be_read_or_lacks_the_channel_twic
     let mut relay = settled();
     relay.event("membership-1", &Toy::notice(9, 44_100, channel(1)));
     let ticket = query(&mut relay);
-    relay.answered(ticket, 500, Bytes::new());
+    relay.answered(ticket, 400, Bytes::new());
     assert_eq!(channels(&mut relay), [joined(1, ChannelKind::Direct)]);
 
     let mut relay = settled();
@@ -151,20 +149,18 @@ fn an_empty_roster_after_a_full_one_counts_from_the_third_in_a_row() {
 fn a_failed_read_is_no_information_and_is_repeated_ever_more_slowly() {
     let cut = toy::events(&[Toy::members(1, channel(1))]);
     let cut = cut.slice(..cut.len() - 1);
-    for (status, body) in [(404, Bytes::new()), (403, Bytes::new()), (200, cut)] {
-        let mut relay = settled();
-        sweep(&mut relay, &[Toy::members(1, channel(1))]);
-        channels(&mut relay);
-        let ticket = next_query(&mut relay);
-        relay.answered(ticket, status, body.clone()).notes();
-        for wait in [5, 10, 20, 40] {
-            relay.alive_for(Duration::from_secs(wait)).tick();
-            let ticket = query(&mut relay);
-            relay.answered(ticket, status, body.clone());
-            let status = Some(status);
-            relay.expect([]);
-            relay.expect_notes([Note::RosterFailed { status }]);
-        }
+    let mut relay = settled();
+    sweep(&mut relay, &[Toy::members(1, channel(1))]);
+    channels(&mut relay);
+    let ticket = next_query(&mut relay);
+    relay.answered(ticket, 200, cut.clone()).notes();
+    for wait in [5, 10, 20, 40] {
+        relay.alive_for(Duration::from_secs(wait)).tick();
+        let ticket = query(&mut relay);
+        relay.answered(ticket, 200, cut.clone());
+        let status = Some(200);
+        relay.expect([]);
+        relay.expect_notes([Note::RosterFailed { status }]);
     }
 }
 
@@ -210,11 +206,6 @@ fn a_wait_that_the_relay_asks_for_is_kept_whether_in_the_header_or_in_the_body()
         (429, header(), ""),
         (429, None, r#"{"error":"rate-limited: retry in 60s"}"#),
         (
-            404,
-            header(),
-            r#"{"error":"relay: no community is configured for this host"}"#,
-        ),
-        (
             401,
             header(),
             r#"{"error":"NIP-98: replay check unavailable"}"#,
@@ -242,6 +233,7 @@ fn a_date_to_wait_for_means_nothing_without_a_clock() {
     let mut relay = script(Config::new(URL));
     relay.tick().orders();
     relay.connected().run_for(3 * SECOND);
+    relay.expect_live();
     let ticket = query(&mut relay);
     relay.written().frame(toy::eose("membership-1")).orders();
     let answer = HttpAnswer {
@@ -259,7 +251,7 @@ fn a_date_to_wait_for_means_nothing_without_a_clock() {
 fn a_notice_does_not_shorten_the_wait_after_a_failed_read() {
     let mut relay = settled();
     let ticket = next_query(&mut relay);
-    relay.answered(ticket, 403, Bytes::new());
+    relay.answered(ticket, 400, Bytes::new());
     for n in 9..12 {
         let notice = Toy::notice(n, 44_100, channel(1));
         relay.event("membership-1", &notice).expect([]);
@@ -296,137 +288,4 @@ fn a_channel_without_room_is_joined_when_there_is_some() {
     assert_eq!(channels(&mut relay), [left(1)]);
     sweep(&mut relay, &members[1..]);
     assert_eq!(channels(&mut relay), [joined(2, ChannelKind::Direct)]);
-}
-
-#[test]
-fn a_refused_channel_that_the_roster_still_names_is_asked_for_once_more() {
-    let mut relay = settled();
-    let members = [Toy::members(1, channel(1))];
-    sweep(&mut relay, &members);
-    relay.orders();
-    relay.written();
-    let text = "restricted: not a channel member";
-    for n in [2, 3] {
-        relay.frame(toy::closed(&channel_sub(1, n), text)).orders();
-        sweep(&mut relay, &members);
-        let orders = relay.orders();
-        let asked = orders
-            .iter()
-            .any(|order| matches!(order, Action::Send { .. }));
-        assert_eq!(asked, n == 2, "{orders:?}");
-        relay.written();
-    }
-}
-
-/// Live, with membership confirmed and a first roster that names nothing.
-fn settled() -> Script<Relay> {
-    settled_with(Config::new(URL))
-}
-
-fn settled_with(config: Config) -> Script<Relay> {
-    let mut relay = script(config);
-    relay.live_with_auth();
-    read(&mut relay, &[], &[]);
-    relay.frame(toy::eose("membership-1")).orders();
-    relay.notes();
-    relay
-}
-
-/// Waits for the next roster read and answers it.
-fn sweep(relay: &mut Script<Relay>, members: &[Toy]) {
-    let ticket = next_query(relay);
-    answer(relay, ticket, members, &[]);
-}
-
-/// Answers the roster read that was just asked for.
-fn read(relay: &mut Script<Relay>, members: &[Toy], metadata: &[Toy]) {
-    let ticket = query(relay);
-    relay.written();
-    answer(relay, ticket, members, metadata);
-}
-
-fn answer(relay: &mut Script<Relay>, ticket: Ticket, members: &[Toy], metadata: &[Toy]) {
-    relay.answered(ticket, 200, toy::events(members));
-    if !members.is_empty() {
-        let ticket = query(relay);
-        relay.answered(ticket, 200, toy::events(metadata));
-    }
-}
-
-/// The ticket of the one query among the orders.
-fn query(relay: &mut Script<Relay>) -> Ticket {
-    let orders = relay.orders();
-    let mut tickets = Vec::new();
-    for action in &orders {
-        if let Action::Query { ticket, .. } = action {
-            tickets.push(*ticket);
-        }
-    }
-    assert_eq!(tickets.len(), 1, "{}", relay.transcript());
-    tickets[0]
-}
-
-/// Lets time pass until the roster is read.
-fn next_query(relay: &mut Script<Relay>) -> Ticket {
-    relay.orders();
-    for _ in 0..200 {
-        let conn = relay.conn();
-        relay.input(Input::Pinged { conn }).run_for(SECOND);
-        let orders = relay.timed_orders();
-        if orders.iter().any(|(_, action)| is_query(action)) {
-            relay.put_back(orders);
-            return query(relay);
-        }
-    }
-    relay.fail("no roster read in 200 s");
-}
-
-const fn is_query(action: &Action) -> bool {
-    matches!(action, Action::Query { .. })
-}
-
-/// What was said of channels since the last look.
-fn channels(relay: &mut Script<Relay>) -> Vec<Action> {
-    let mut orders = confirm(relay);
-    orders.retain(|action| matches!(action, Action::Channel { .. }));
-    orders
-}
-
-/// The orders since the last look. What was asked for is confirmed.
-fn confirm(relay: &mut Script<Relay>) -> Vec<Action> {
-    let orders = relay.orders();
-    relay.written();
-    for action in &orders {
-        if let Action::Send { text, .. } = action
-            && let Some(name) = request_name(&String::from_utf8_lossy(text))
-        {
-            relay.frame(toy::eose(&name)).orders();
-        }
-    }
-    orders
-}
-
-/// The first bytes of the channels that were refused since the last look.
-fn refused(relay: &mut Script<Relay>) -> Vec<u8> {
-    let mut refused = Vec::new();
-    for order in confirm(relay) {
-        if let Action::Report {
-            sub: Sub::Channel(channel),
-            state: SubState::Refused { .. },
-        } = order
-        {
-            refused.push(channel.0[0]);
-        }
-    }
-    refused
-}
-
-fn joined(n: u8, kind: ChannelKind) -> Action {
-    let (channel, state) = (channel(n), ChannelState::Joined { kind });
-    Action::Channel { channel, state }
-}
-
-fn left(n: u8) -> Action {
-    let (channel, state) = (channel(n), ChannelState::Left);
-    Action::Channel { channel, state }
 }

@@ -1,0 +1,8 @@
+//! Membership: notices are the fast path, the roster is the truth.
+
+mod notices;
+mod refused;
+mod route;
+mod support;
+mod sweeps;
+mod word;

@@ -18,6 +18,8 @@ pub(crate) use sim::{FleetArgs, HoldArgs, OverloadArgs, Scenario, SimArgs, Storm
 pub(crate) use work::{During, Permission, SessionPolicy, WorkArgs};
 
 const RUN: &str = "run";
+/// The commands that take settings from the environment.
+const WITH_VARIABLES: [&str; 2] = [RUN, "doctor"];
 
 /// The exit codes, for the help.
 pub(crate) const EXIT_CODES: &str = "\
@@ -70,6 +72,19 @@ owner's !shutdown), whatever the network does. Only a start that cannot succeed 
   3  the relay was not reached in time   5  the worker's command is missing or does not speak ACP
   8  another agent with the same key runs on the relay";
 
+const DOCTOR_HELP: &str = "\
+Takes the flags and variables of run. Checked in this order, a line each on stderr: settings, DNS,
+connection, TLS, upgrade to a WebSocket, the relay's document (NIP-11), this machine's clock, login,
+membership in channels, a subscription, whether the key may write, and the worker's command. Each
+line says what came back and, where something is wrong, what to do. With --json each is an object on
+stdout. No message is said and nothing is kept; where the agent is in a channel it shows there for a
+moment that it is typing.
+
+Exit codes: 0 when nothing failed (warnings do not count); else that of the first failure:
+  1  the clock is off, or the key is in no channel      4  the relay refuses the key or what it asks
+  2  a setting cannot be used                           5  the worker's command does not speak ACP
+  3  the relay cannot be reached or does not answer";
+
 /// An agent on a Buzz relay, and tools around it.
 #[derive(Debug, Parser)]
 #[command(name = "buzz-agent", version, after_help = EXIT_CODES)]
@@ -83,6 +98,9 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     Demo(DemoArgs),
     Run(Box<RunArgs>),
+    /// Whether an agent could run: takes what run takes, and says what to mend.
+    #[command(after_help = DOCTOR_HELP)]
+    Doctor(Box<RunArgs>),
     Keygen(KeygenArgs),
     Replay(ReplayArgs),
     Sim(SimArgs),
@@ -94,18 +112,21 @@ pub(crate) enum Command {
 impl Args {
     /// Reads the command line and the environment, where an empty variable is none.
     pub(crate) fn read() -> Result<Self, clap::Error> {
-        let command = Self::command().mut_subcommand(RUN, |run| {
-            run.mut_args(|arg| match variable(&arg) {
-                Some(_) => arg,
-                None => arg.env(Resettable::Reset),
-            })
-        });
+        let mut command = Self::command();
+        for name in WITH_VARIABLES {
+            command = command.mut_subcommand(name, |run| {
+                run.mut_args(|arg| match variable(&arg) {
+                    Some(_) => arg,
+                    None => arg.env(Resettable::Reset),
+                })
+            });
+        }
         let matches = command.clone().try_get_matches()?;
         let mut args = Self::from_arg_matches(&matches)?;
-        if let Command::Run(run) = &mut args.command
-            && let Some(given) = matches.subcommand_matches(RUN)
+        if let Command::Run(run) | Command::Doctor(run) = &mut args.command
+            && let Some((name, given)) = matches.subcommand()
         {
-            let known = command.find_subcommand(RUN).into_iter();
+            let known = command.find_subcommand(name).into_iter();
             let known = known.flat_map(clap::Command::get_arguments);
             run.variables = known
                 .filter_map(|arg| Some((arg, variable(arg)?)))
@@ -156,7 +177,7 @@ impl Command {
     pub(crate) fn is_json(&self) -> bool {
         match self {
             Self::Demo(args) => args.json,
-            Self::Run(args) => args.json,
+            Self::Run(args) | Self::Doctor(args) => args.json,
             Self::Keygen(args) => args.json,
             Self::Replay(args) => args.json,
             Self::Sim(args) => args.is_json(),

@@ -6,6 +6,7 @@
 mod agent;
 mod args;
 mod demo;
+mod doctor;
 mod echo;
 mod exit;
 mod fault;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
     match args.command {
         Command::Demo(args) => start_demo(&args, ui),
         Command::Run(args) => run::run(*args, ui),
+        Command::Doctor(args) => end(fault::contain(|| doctor::run(&args, ui)), ui),
         Command::Keygen(args) => report(keygen::run(&args, ui), ui),
         Command::Replay(args) => report(replay::run(&args, ui), ui),
         Command::Sim(args) => end(sim::run(&args, ui), ui),

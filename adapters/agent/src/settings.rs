@@ -48,47 +48,56 @@ impl Settings {
     /// # Errors
     /// Names the flag or variable that cannot be used, and what would do.
     pub(crate) fn read(args: RunArgs, ui: Ui) -> Result<Self, Failure> {
+        let mut parts = Self::look(&args, ui)?;
+        let state = read_state(&args, &parts.url, parts.config.me, ui)?;
+        parts.config.relay.records = state.as_ref().map(State::records);
+        let path = state.as_ref().map(|state| state.path().to_owned());
+        parts.record = read_trace(&args)?;
+        parts.keeper = state.map(|state| -> Box<dyn Keeper> { Box::new(state) });
+        let give_up = (args.give_up_after > 0).then(|| Duration::from_secs(args.give_up_after));
+        let grace = Duration::from_secs(args.grace);
+        Ok(Self {
+            parts,
+            give_up,
+            grace,
+            state: path,
+        })
+    }
+
+    /// Reads what needs no file of ours, and touches nothing.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(crate) fn look(args: &RunArgs, ui: Ui) -> Result<Parts, Failure> {
         let url = RelayUrl::parse(&args.relay)
             .map_err(|error| Failure::settings(format!("{}: {error}", args.name_of("--relay"))))?;
         let key = read_key(args.key_file.as_deref(), ui)?;
         let me = key.public_key();
         let attestation = read_attestation(&me)?;
-        let owner = read_owner(&args, attestation.as_ref(), &me)?;
-        let scheduler = scheduler(&args, owner)?;
-        if let Some(word) = work::means_queue(&args) {
+        let owner = read_owner(args, attestation.as_ref(), &me)?;
+        let scheduler = scheduler(args, owner)?;
+        if let Some(word) = work::means_queue(args) {
             ui.warn(word);
         }
-        let worker = read_worker(&args, &scheduler.respond_to)?;
-        let tls = read_tls(&args)?;
-        let mut config = Config {
+        let worker = read_worker(args, &scheduler.respond_to)?;
+        let tls = read_tls(args)?;
+        let config = Config {
             seed: draw_seed()?,
             me,
-            relay: relay_part(&args, &url)?,
+            relay: relay_part(args, &url)?,
             publish: publish::Config::default(),
             consumer: Consumer::Workers(Box::new(scheduler)),
         };
         config.validate().map_err(Failure::settings)?;
-        let state = read_state(&args, &url, me, ui)?;
-        config.relay.records = state.as_ref().map(State::records);
-        let path = state.as_ref().map(|state| state.path().to_owned());
-        let record = read_trace(&args)?;
-        let give_up = (args.give_up_after > 0).then(|| Duration::from_secs(args.give_up_after));
-        let grace = Duration::from_secs(args.grace);
-        let parts = Parts {
+        Ok(Parts {
             config,
             url,
             tls,
             key,
             attestation,
             worker,
-            keeper: state.map(|state| -> Box<dyn Keeper> { Box::new(state) }),
-            record,
-        };
-        Ok(Self {
-            parts,
-            give_up,
-            grace,
-            state: path,
+            keeper: None,
+            record: None,
         })
     }
 

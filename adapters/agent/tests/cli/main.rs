@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "support functions of tests")]
 
 mod demo;
+mod doctor;
 mod keygen;
 mod live;
 mod lives;

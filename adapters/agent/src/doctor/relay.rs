@@ -226,19 +226,24 @@ impl Examination {
             Ok(Ok(events)) => events,
             Ok(Err(reason)) => {
                 let found = format!("the relay does not tell: {}", reason.text);
-                let advice = "give the channels with --channel";
-                return (Finding::doubtful(CHECK, found, advice), Vec::new());
+                return (Finding::doubtful(CHECK, found, self.untold()), Vec::new());
             }
             Err(error) => {
-                let advice = "give the channels with --channel";
-                return (
-                    Finding::doubtful(CHECK, error.to_string(), advice),
-                    Vec::new(),
-                );
+                let finding = Finding::doubtful(CHECK, error.to_string(), self.untold());
+                return (finding, Vec::new());
             }
         };
         let channels: Vec<ChannelId> = events.iter().filter_map(described_channel).collect();
         (self.member_of(&channels, way), channels)
+    }
+
+    /// What to do where the relay does not tell of membership.
+    const fn untold(&self) -> &'static str {
+        if self.channels.is_empty() {
+            "name the channels with --channel"
+        } else {
+            "nothing, if what follows works"
+        }
     }
 
     fn member_of(&self, channels: &[ChannelId], way: &str) -> Finding {
@@ -261,12 +266,12 @@ impl Examination {
         }
         if count == 0 {
             let found = format!(
-                "{way} names no members; {} channels are given",
+                "{way} names no members; channels given: {}",
                 self.channels.len()
             );
             return Finding::good(CHECK, found);
         }
-        Finding::good(CHECK, format!("in {count} channels, by {way}"))
+        Finding::good(CHECK, format!("channels: {count}, by {way}"))
     }
 
     /// The events of a query, where the relay has the route.

@@ -91,7 +91,7 @@ async fn where_all_is_well_each_check_says_so_in_order() {
     let well: Vec<_> = ALL.map(|check| (check.to_owned(), "ok".to_owned())).into();
     assert_eq!(outcomes(&output), well, "{}", stderr(&output));
     assert_eq!(output.status.code(), Some(0));
-    assert!(stderr(&output).contains("in 1 channels, by /query"));
+    assert!(stderr(&output).contains("channels: 1, by /query"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -108,7 +108,7 @@ async fn a_relay_without_queries_is_asked_over_the_socket() {
         "{}",
         stderr(&output)
     );
-    assert!(stderr(&output).contains("in 1 channels, by the socket"));
+    assert!(stderr(&output).contains("channels: 1, by the socket"));
     assert_eq!(output.status.code(), Some(0));
 }
 

@@ -1,6 +1,8 @@
 //! The scheduler, fed by hand through its public interface.
 
 mod admission;
+mod between;
+mod calls;
 mod context;
 mod ending;
 mod fates;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use buzz_proto::schedule::{Scope, WorkerId};
+use buzz_proto::schedule::{Limits, Scope, WorkerId};
+use buzz_proto::time::MonoTime;
 
 use crate::watch::{Standing, Watch};
 
@@ -35,6 +36,7 @@ impl Watch {
             !has_idle || is_barred || waiting.len() == view.held + view.resting,
             "one of {waiting:?} waits beside an idle worker: {view:?}"
         );
+        self.see_holds(has_idle && !is_barred);
         let is_moving = self.workers.values().any(|is| *is != Standing::Up);
         let wants_a_wake = !busy.is_empty()
             || is_moving
@@ -45,6 +47,32 @@ impl Watch {
             !wants_a_wake || self.script.scheduler.next_deadline().is_some(),
             "nothing ends this wait: {view:?}"
         );
+    }
+
+    /// Nothing is held for longer than the limit beside an idle worker, nor for a session that is
+    /// gone, and nothing rests that was not tried.
+    fn see_holds(&self, may_start: bool) {
+        let view = self.script.scheduler.view();
+        let at_work: BTreeSet<WorkerId> = self.workers_at_work().collect();
+        let has_reason = |scope: &&Scope| {
+            let home = self.directory.get(*scope);
+            home.is_some_and(|home| at_work.contains(&home.worker))
+        };
+        let held = self.held.keys().filter(has_reason).count();
+        assert!(view.held <= held, "held for nothing: {:?}", self.held);
+        let limit = Limits::default().hold;
+        let age = |since: &MonoTime| self.script.now().saturating_since(*since);
+        assert!(
+            !may_start || self.held.values().all(|since| age(since) < limit),
+            "held for too long: {:?}",
+            self.held
+        );
+        let tried = self
+            .queued
+            .iter()
+            .filter(|(event, _)| self.begun.contains(event));
+        let tried: BTreeSet<&Scope> = tried.map(|(_, scope)| scope).collect();
+        assert!(view.resting <= tried.len(), "what was never tried rests");
     }
 
     pub(super) fn workers_at_work(&self) -> impl Iterator<Item = WorkerId> {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use buzz_proto::ids::{JobId, PubKey, TurnId};
+use buzz_proto::ids::{ChannelId, JobId, PubKey, TurnId};
 use buzz_proto::note::StaleWhat;
 use buzz_proto::publish::Verdict;
 use buzz_proto::relay::{ChannelKind, ChannelState};
@@ -30,7 +30,7 @@ type Step = (u8, u8, u16);
 impl Watch {
     fn step(&mut self, (what, which, how): Step) {
         let pick = usize::from(which);
-        match what % 24 {
+        match what % 28 {
             0..=4 => self.arrive(which, how),
             5 | 6 => self.worker_up(pick),
             7 => self.worker_down(pick),
@@ -51,6 +51,11 @@ impl Watch {
             19 | 20 => self.check(pick, how),
             21 => self.arrive_again(pick),
             22 => self.oversleep(which, how),
+            23 => self.worker_up(pick),
+            24 | 25 => {
+                let actions = self.script.jump();
+                self.see(actions);
+            }
             _ => self.disturb(pick, how),
         }
     }
@@ -194,8 +199,8 @@ impl Watch {
         let Some((turn, given)) = self.turn(pick) else {
             return;
         };
-        let end = match how % 9 {
-            0 => TurnEnd::Answered {
+        let end = match how % 12 {
+            0 | 9..=11 => TurnEnd::Answered {
                 reply: "hi".to_string(),
                 stop: StopReason::EndTurn,
             },
@@ -211,7 +216,7 @@ impl Watch {
                     5 => FailureClass::NeedsHuman,
                     6 => FailureClass::UsageLimit { until: None },
                     7 => FailureClass::UsageLimit {
-                        until: Some(UnixTime(START + u64::from(how) * 60)),
+                        until: Some(UnixTime(START + u64::from(how))),
                     },
                     _ => FailureClass::Transient,
                 };
@@ -221,7 +226,7 @@ impl Watch {
         };
         self.turns.remove(&turn);
         self.over.insert(turn);
-        if how % 9 == 4 {
+        if how % 12 == 4 {
             self.give_up(given.session.reference());
         }
         self.give(Input::Finished { turn, end });
@@ -232,6 +237,10 @@ impl Watch {
             return;
         };
         self.jobs.remove(&job);
+        if std::mem::take(&mut self.is_half_full) {
+            let is_half_full = false;
+            self.give(Input::Outbox { is_half_full });
+        }
         let verdict = match how % 4 {
             0 | 1 => Verdict::Stored,
             2 => Verdict::Expired,
@@ -255,25 +264,45 @@ impl Watch {
         } else {
             Target::Scope(Scope::Thread(ROOM, id(how % 4)))
         };
+        if want == Want::StopAndRotate {
+            match target {
+                Target::Channel(channel) => self.rotate(channel),
+                Target::Scope(scope) => {
+                    self.rotated.insert(scope);
+                }
+            }
+        }
         self.give(Input::Command(Command::Control { target, want }));
     }
 
+    /// No scope of a channel goes on in its session.
+    fn rotate(&mut self, channel: ChannelId) {
+        let known = self.directory.keys().chain(self.owed.values());
+        let of_it = known.filter(|scope| scope.channel() == channel);
+        self.rotated.extend(of_it);
+    }
+
     fn disturb(&mut self, pick: usize, how: u16) {
-        match how % 10 {
+        match how % 12 {
             0 => self.give(Input::Link {
                 live: pick.is_multiple_of(2),
             }),
-            1 => {
-                let kind = [ChannelKind::Stream, ChannelKind::Direct][pick % 2];
+            1 | 10 | 11 => {
+                let kind = [ChannelKind::Direct, ChannelKind::Stream][(pick % 4).min(1)];
                 self.judge_anew(kind);
                 self.give(joined(ROOM, kind));
             }
             2 => {
+                self.rotate(ROOM);
                 self.judge_anew(ChannelKind::Direct);
                 self.give(Input::Channel {
                     channel: ROOM,
                     state: ChannelState::Left,
                 });
+                let mut waiting = self.queued.values().map(Scope::channel);
+                assert!(waiting.all(|channel| channel != ROOM));
+                let mut unjudged = self.unjudged.values().map(|(channel, _)| *channel);
+                assert!(unjudged.all(|channel| channel != ROOM));
             }
             3 => {
                 if let Some((turn, _)) = self.turn(pick) {
@@ -410,7 +439,7 @@ fn every_event_has_one_outcome_and_no_worker_idles_beside_work() {
         true
     }
     QuickCheck::new()
-        .rng(Gen::from_size_and_seed(160, 1))
-        .tests(400)
+        .rng(Gen::from_size_and_seed(300, 1))
+        .tests(500)
         .quickcheck(property as fn(u8, Vec<Step>, Option<Vec<Step>>) -> bool);
 }

@@ -9,6 +9,7 @@ use buzz_proto::relay::{ChannelKind, Disposal};
 use buzz_proto::schedule::{
     Action, Config, Input, Limits, RespondTo, Scope, Session, SessionRef, WorkerId,
 };
+use buzz_proto::time::MonoTime;
 use buzz_proto::wire::Event;
 
 use crate::calls::Calls;
@@ -33,6 +34,10 @@ pub(super) struct Watch {
     told: BTreeSet<TurnId>,
     /// Those of them of which a worker has the prompt.
     pub(super) prompted: BTreeSet<TurnId>,
+    /// Scopes that were told to be held, since when.
+    pub(super) held: BTreeMap<Scope, MonoTime>,
+    /// Scopes whose next turn goes to a fresh session.
+    pub(super) rotated: BTreeSet<Scope>,
     /// Sessions that were asked for and not given up, and the one that each scope goes on in.
     pub(super) sessions: BTreeMap<SessionRef, Scope>,
     pub(super) directory: BTreeMap<Scope, SessionRef>,
@@ -49,7 +54,7 @@ pub(super) struct Watch {
     pub(super) known: BTreeMap<EventId, Event>,
     pub(super) refused: Vec<Event>,
     /// Events that were told as begun.
-    begun: BTreeSet<EventId>,
+    pub(super) begun: BTreeSet<EventId>,
     /// Those of the turn that is to start next in each scope.
     announced: BTreeMap<Scope, Vec<EventId>>,
     /// The events of each turn that was told, its attempts in vain and ends of workers with each.
@@ -121,6 +126,8 @@ impl Watch {
             over: BTreeSet::new(),
             told: BTreeSet::new(),
             prompted: BTreeSet::new(),
+            held: BTreeMap::new(),
+            rotated: BTreeSet::new(),
             sessions: BTreeMap::new(),
             directory: BTreeMap::new(),
             jobs: BTreeSet::new(),
@@ -289,35 +296,54 @@ impl Watch {
                 worker,
                 ..
             } => {
+                assert!(!self.is_half_full, "there is no room for its answer");
                 assert!(self.told.insert(turn));
                 assert!(!self.is_running(scope), "two turns of {scope}");
                 assert!(self.workers_at_work().all(|busy| busy != worker));
                 self.reserved.insert(scope, (turn, worker));
                 self.beginning = Some((turn, scope));
             }
+            Note::Held { scope, .. } => {
+                let before = self.held.insert(scope, self.script.now());
+                assert_eq!(before, None, "it is held twice");
+            }
+            Note::HoldEnded { scope, .. } => {
+                assert!(self.held.remove(&scope).is_some(), "it was not held");
+            }
             Note::TurnRetried {
-                turn, scope, why, ..
-            } => self.see_retried(turn, scope, &why),
+                turn,
+                scope,
+                why,
+                attempts,
+                ..
+            } => self.see_retried((turn, scope), &why, attempts),
             Note::TurnEnded {
                 turn,
                 outcome,
                 scope,
-            } => {
-                let never_began = matches!(
-                    outcome,
-                    TurnOutcome::Reported { why } | TurnOutcome::Unreported { why }
-                        if why == TurnFailure::Interrupted
-                );
-                // A turn of several events may end for each of them in its own way.
-                assert!(
-                    self.batches.contains_key(&turn) || never_began,
-                    "{turn:?} had no beginning"
-                );
-                self.told.remove(&turn);
-                self.unreserve(scope, turn);
-            }
+            } => self.see_outcome((turn, scope), &outcome),
             _ => {}
         }
+    }
+
+    fn see_outcome(&mut self, (turn, scope): (TurnId, Scope), outcome: &TurnOutcome) {
+        let why = match outcome {
+            TurnOutcome::Reported { why } | TurnOutcome::Unreported { why } => Some(why),
+            TurnOutcome::Answered | TurnOutcome::Discarded => None,
+        };
+        // A turn of several events may end for each of them in its own way.
+        assert!(
+            self.batches.contains_key(&turn) || why == Some(&TurnFailure::Interrupted),
+            "{turn:?} had no beginning"
+        );
+        if why == Some(&TurnFailure::Poisonous) {
+            // The last of these ends was told by no note.
+            let crashes = |event| self.tries.get(event).map_or(0, |(_, crashes)| *crashes);
+            let most = self.batches[&turn].iter().map(crashes).max();
+            assert!(most >= Some(CRASHES_MAX - 1), "it took down {most:?}");
+        }
+        self.told.remove(&turn);
+        self.unreserve(scope, turn);
     }
 
     fn unreserve(&mut self, scope: Scope, turn: TurnId) -> bool {
@@ -348,20 +374,23 @@ impl Watch {
     }
 
     /// What a turn was to answer waits again, as far as it is not given up.
-    fn see_retried(&mut self, turn: TurnId, scope: Scope, why: &TurnFailure) {
+    fn see_retried(&mut self, (turn, scope): (TurnId, Scope), why: &TurnFailure, told: u16) {
         assert!(self.told.remove(&turn), "{turn:?} had another end");
         let was_reserved = self.unreserve(scope, turn);
         let is_free = matches!(why, TurnFailure::UsageLimit | TurnFailure::Renewed);
         let is_attempt = !is_free && !was_reserved;
         let is_crash = *why == TurnFailure::WorkerGone && self.prompted.contains(&turn);
+        let mut most = 0;
         for event in &self.batches[&turn] {
             let (attempts, crashes) = self.tries.entry(*event).or_default();
             *attempts += u16::from(is_attempt);
             *crashes += u16::from(is_crash);
             if *attempts < ATTEMPTS_MAX && *crashes < CRASHES_MAX {
                 self.queued.insert(*event, scope);
+                most = most.max(*attempts);
             }
         }
+        assert_eq!(told, most, "attempts at {turn:?}: {why:?}");
     }
 
     /// Work begins on what waits, and its turn starts next.
@@ -380,6 +409,8 @@ impl Watch {
     fn see_start(&mut self, id: TurnId, session: Session, scope: Scope, batch: &[Event]) {
         let (told, worker) = self.reserved.remove(&scope).expect("it was told");
         let reference = session.reference();
+        let is_rotated = self.rotated.remove(&scope);
+        assert!(!is_rotated || matches!(session, Session::Fresh(_)));
         match session {
             Session::Fresh(fresh) => {
                 assert!(self.sessions.insert(fresh, scope).is_none());

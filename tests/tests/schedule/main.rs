@@ -4,6 +4,7 @@ mod admission;
 mod between;
 mod calls;
 mod context;
+mod disturb;
 mod ending;
 mod fates;
 mod order;

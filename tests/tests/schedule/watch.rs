@@ -13,7 +13,7 @@ use buzz_proto::time::MonoTime;
 use buzz_proto::wire::Event;
 
 use crate::calls::Calls;
-use crate::support::{ROOM, Script, config, life};
+use crate::support::{Script, config, life};
 
 /// Few, so that chance comes to the last of them.
 const ATTEMPTS_MAX: u16 = 4;
@@ -442,22 +442,5 @@ impl Watch {
             is_cancelled: false,
         };
         assert!(self.turns.insert(id, given).is_none());
-    }
-
-    /// The scope that an event has if it is let in now.
-    pub(super) fn scope_of(&self, channel: ChannelId, root: EventId) -> Scope {
-        if channel == ROOM && self.kind == ChannelKind::Stream {
-            Scope::Thread(channel, root)
-        } else {
-            Scope::Conversation(channel)
-        }
-    }
-
-    /// What is known of the room has changed, and with it what its events are.
-    pub(super) fn judge_anew(&mut self, kind: ChannelKind) {
-        self.kind = kind;
-        for (event, (channel, root)) in self.unjudged.clone() {
-            self.owed.insert(event, self.scope_of(channel, root));
-        }
     }
 }

@@ -43,13 +43,15 @@ impl Failure {
     }
 
     /// The worker ended while it had a turn.
-    const fn gone(phase: &Phase, cause: &DownCause) -> Self {
-        let has_prompt = match phase {
+    const fn gone(turn: &Turn, cause: &DownCause) -> Self {
+        // A session to resume is known to be there only by what it says to the prompt.
+        let is_resumed = matches!(turn.session, Session::Resume(_));
+        let has_prompt = match turn.phase {
             // It had not heard of the turn.
             Phase::Gathering => return Self::new(TurnFailure::WorkerGone, Then::Again),
-            Phase::Opening { .. } => false,
+            Phase::Opening { .. } => is_resumed,
             Phase::Prompting { .. } => true,
-            Phase::Cancelling { is_opening, .. } => !*is_opening,
+            Phase::Cancelling { is_opening, .. } => is_resumed || !is_opening,
         };
         let then = match cause {
             DownCause::Exited { .. } | DownCause::Protocol { .. } if has_prompt => Then::RetryAlone,
@@ -185,7 +187,7 @@ impl Part {
         out: &mut Vec<Action>,
     ) {
         if let Some(turn) = self.turns.get(&id) {
-            let failure = Failure::gone(&turn.phase, cause);
+            let failure = Failure::gone(turn, cause);
             self.end_turn(id, Err(failure), now, out);
         }
     }

@@ -185,6 +185,7 @@ impl Watch {
                 self.give_up(session);
             }
             if is_unknown && is_resumed && !given.is_cancelled {
+                self.prompted.remove(&given.told);
                 self.reserved
                     .insert(given.scope, (given.told, session.worker));
             }

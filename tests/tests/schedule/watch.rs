@@ -32,7 +32,7 @@ pub(super) struct Watch {
     pub(super) over: BTreeSet<TurnId>,
     /// Turns that the notes say began and did not end.
     told: BTreeSet<TurnId>,
-    /// Those of them of which a worker has the prompt.
+    /// Those of them of which a worker may have the prompt.
     pub(super) prompted: BTreeSet<TurnId>,
     /// Scopes that were told to be held, since when.
     pub(super) held: BTreeMap<Scope, MonoTime>,
@@ -421,6 +421,8 @@ impl Watch {
                     Some(&resumed),
                     "it was replaced"
                 );
+                // It is known to be there only by what it says to the prompt.
+                self.prompted.insert(told);
             }
         }
         assert_eq!(reference.worker, worker);

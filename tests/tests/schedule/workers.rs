@@ -1,14 +1,15 @@
 //! Workers: started, replaced, waited for.
 
 use buzz_proto::ids::TurnId;
-use buzz_proto::note::{Note, StaleWhat, TurnFailure};
+use buzz_proto::note::{Note, StaleWhat, TurnFailure, TurnOutcome};
+use buzz_proto::publish::Verdict;
 use buzz_proto::schedule::{Action, Config, DownCause, Input, Limits, Session};
 use buzz_proto::wire::Excerpt;
 
 use crate::seen::rest_of;
 use crate::support::{
-    Script, again, answered, config, crashed, exited, life, limits, mention, millis, note, reply,
-    secs, stale, start, thread, worker,
+    Script, again, answered, config, crashed, ended, exited, life, limits, mention, millis, note,
+    reply, secs, settled, stale, start, thread, worker,
 };
 
 /// The wait that a note of a worker's end announces.
@@ -206,4 +207,24 @@ fn workers_that_end_before_they_have_a_prompt_do_not_make_it_poison() {
             script.jump();
         }
     }
+}
+
+#[test]
+fn a_worker_that_ends_in_silence_at_a_resumed_session_may_have_ended_at_the_event() {
+    let limits = Limits {
+        crashes_max: 1,
+        ..limits()
+    };
+    let mut script = Script::working(Config { limits, ..config() });
+    script.prompt(0, &mention(1));
+    script.give(answered(0, "hi"));
+    script.give(settled(0, Verdict::Stored));
+    script.arrive(&reply(2, 1));
+
+    script.give(crashed(0));
+    let told = script.give(settled(1, Verdict::Stored));
+
+    let why = TurnFailure::Poisonous;
+    let outcome = TurnOutcome::Reported { why };
+    assert!(told.contains(&ended(1, thread(1), outcome)), "{told:?}");
 }

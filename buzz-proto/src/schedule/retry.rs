@@ -144,6 +144,10 @@ impl Part {
     ) {
         if !self.life.is_ending() {
             let wall = self.wall.map(|wall| wall.at(now));
+            if !self.usage.is_limited() {
+                // Whoever waits already is to be told why it will take longer.
+                self.queue.unmark();
+            }
             self.usage.shut((until, wall), now, out);
         }
     }

@@ -206,3 +206,31 @@ fn another_kind_of_worker_need_not_wait_for_the_end_of_a_usage_limit() {
 
     assert_eq!(starts_of(&ready).len(), 1);
 }
+
+#[test]
+fn who_waits_since_before_a_usage_limit_is_told_of_it_too() {
+    let mut script = Script::working(marked());
+    script.prompt(0, &mention(1));
+    script.arrive(&mention(2));
+    script.wait(secs(60));
+
+    script.give(failed(0, FailureClass::UsageLimit { until: None }));
+
+    assert_eq!(script.scheduler.view().answering, 2);
+}
+
+#[test]
+fn what_waits_behind_a_marked_message_that_is_stopped_is_marked_in_its_turn() {
+    let mut script = Script::working(marked());
+    script.prompt(0, &mention(1));
+    script.give(failed(0, FailureClass::Transient));
+    script.prompt(1, &mention(2));
+    let waiting = Some(Mark::Waiting);
+    assert_eq!(marks_of(&script.wait(secs(60))), [(id(1), waiting)]);
+    script.arrive(&reply(3, 1));
+    let (target, want) = (Target::Scope(thread(1)), Want::Stop);
+    let stopped = script.give(Input::Command(Command::Control { target, want }));
+    assert_eq!(marks_of(&stopped), [(id(1), None)]);
+
+    assert_eq!(marks_of(&script.wait(secs(60))), [(id(3), waiting)]);
+}

@@ -75,6 +75,22 @@ impl Call {
         out.extend(note.map(A::from));
     }
 
+    /// It was answered, or has no answer. Gives the events of a good answer.
+    pub(crate) fn ended<A: From<Note>>(
+        self,
+        answer: Option<&HttpAnswer>,
+        measure: Measure,
+        quotas: &mut Quotas,
+        now: MonoTime,
+        out: &mut Vec<A>,
+    ) -> Option<Vec<Event>> {
+        let Some(answer) = answer else {
+            self.broke(quotas, now, out);
+            return None;
+        };
+        self.answered(answer, measure, quotas, now, out)
+    }
+
     /// It is given up without knowledge of its answer.
     pub(crate) fn abandon(self, quotas: &mut Quotas) {
         quotas.http.abandon(self.sent);

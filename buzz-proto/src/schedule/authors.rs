@@ -364,13 +364,7 @@ impl Part {
             wall: self.wall.map(|wall| wall.at(now)),
             bytes_max: PROFILE_BYTES_MAX,
         };
-        let events = match answer {
-            Some(answer) => call.answered(answer, measure, quotas, now, out),
-            None => {
-                call.broke(quotas, now, out);
-                None
-            }
-        };
+        let events = call.ended(answer, measure, quotas, now, out);
         let phase = match (events, self.config.owner) {
             (Some(events), Some(owner)) => {
                 let is_it = |event: &Event| {

@@ -211,14 +211,7 @@ impl Part {
             return;
         };
         row.phase = Phase::Due;
-        let events = match answer {
-            Some(answer) => call.answered(answer, measure, quotas, now, out),
-            None => {
-                call.broke(quotas, now, out);
-                None
-            }
-        };
-        if let Some(events) = events {
+        if let Some(events) = call.ended(answer, measure, quotas, now, out) {
             self.check_context(turn, events, out);
         }
     }

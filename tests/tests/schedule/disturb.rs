@@ -63,6 +63,10 @@ impl Watch {
                 assert!(waiting.all(|channel| channel != ROOM));
                 let mut unjudged = self.unjudged.values().map(|(channel, _)| *channel);
                 assert!(unjudged.all(|channel| channel != ROOM));
+                if !pick.is_multiple_of(4) {
+                    self.judge_anew(ChannelKind::Stream);
+                    self.give(joined(ROOM, ChannelKind::Stream));
+                }
             }
             3 => {
                 if let Some((turn, _)) = self.turn(pick) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use buzz_proto::ids::TurnId;
 use buzz_proto::note::Note;
-use buzz_proto::publish::{self, Body};
+use buzz_proto::publish::{self, Body, Verdict};
 use buzz_proto::schedule::{
     Action, Command, Config, FailureClass, Input, OpenCause, Scope, Session, Target, TurnEnd, Want,
 };
@@ -12,7 +12,7 @@ use buzz_proto::schedule::{
 use crate::seen::{rest_of, starts_of};
 use crate::support::{
     Script, answered, command, config, exited, failed, id, life, mention, millis, reply, secs,
-    session, thread, two_workers, worker,
+    session, settled, thread, two_workers, worker,
 };
 
 #[test]
@@ -67,6 +67,20 @@ fn no_turn_starts_while_the_outbox_is_half_full_and_the_next_verdict_sets_work_f
         is_half_full: false,
     });
     assert_eq!(starts_of(&begun).len(), 1);
+}
+
+#[test]
+fn no_turn_starts_while_too_many_answers_wait_for_their_verdict() {
+    let mut script = Script::working(config());
+    for n in 0..256 {
+        script.prompt(u64::from(n), &mention(n));
+        script.give(answered(u64::from(n), "hi"));
+    }
+
+    assert_eq!(script.arrive(&mention(256)), []);
+    let freed = script.give(settled(0, Verdict::Stored));
+
+    assert_eq!(starts_of(&freed).len(), 1);
 }
 
 #[test]
@@ -190,7 +204,7 @@ fn the_one_event_at_which_workers_end_is_found_out_and_all_others_are_answered()
                 batches.push(events.clone());
             }
             if let Action::Publish(publish::Command::Submit { job, .. }) = action {
-                let verdict = publish::Verdict::Stored;
+                let verdict = Verdict::Stored;
                 told.extend(script.give(Input::Settled { job, verdict }));
             }
         }

@@ -234,3 +234,22 @@ fn what_waits_behind_a_marked_message_that_is_stopped_is_marked_in_its_turn() {
 
     assert_eq!(marks_of(&script.wait(secs(60))), [(id(3), waiting)]);
 }
+
+#[test]
+fn a_usage_limit_after_another_one_is_told_again() {
+    let mut script = Script::working(config());
+    let usage = FailureClass::UsageLimit { until: None };
+    script.prompt(0, &mention(1));
+    script.give(failed(0, usage));
+    script.give(settled(0, Verdict::Stored));
+    let tried = starts_of(&script.wait(secs(40 * 60)));
+    script.give(Input::SessionOpened { turn: tried[0].0 });
+    script.give(answered(tried[0].0.0, "hi"));
+    script.give(settled(1, Verdict::Stored));
+    assert_eq!(script.scheduler.view().answering, 0);
+
+    script.prompt(2, &reply(2, 1));
+    script.give(failed(2, usage));
+
+    assert_eq!(script.scheduler.view().answering, 1);
+}

@@ -2,13 +2,13 @@
 
 use buzz_proto::ids::PubKey;
 use buzz_proto::note::{Note, RefusedWhy};
-use buzz_proto::relay::{BrokeCause, ChannelState, Disposal};
+use buzz_proto::relay::{BrokeCause, ChannelKind, ChannelState, Disposal};
 use buzz_proto::schedule::{Action, Config, Input, RespondTo};
 
 use crate::seen::{checks_of, query_of, starts_of};
 use crate::support::{
-    DIRECT, ME, OWNER, ROOM, STRANGER, Said, Script, command, config, dispose, found, id, left,
-    mention, millis, note, secs, tagged, two_workers,
+    DIRECT, ME, OWNER, ROOM, STRANGER, Said, Script, command, config, dispose, found, id, joined,
+    left, mention, millis, note, secs, tagged, two_workers,
 };
 
 const RELAY: PubKey = PubKey([0xdd; 32]);
@@ -287,6 +287,29 @@ fn what_waits_for_a_look_up_goes_with_its_channel() {
     let checks = checks_of(&script.give(Input::Answered { ticket, answer }));
     let (ticket, genuine) = (checks[0].0, true);
     assert_eq!(script.give(Input::Verified { ticket, genuine }), []);
+}
+
+#[test]
+fn what_was_looked_up_or_has_gone_makes_room_for_what_comes() {
+    let mut script = Script::working(strict());
+    for n in 1_u16..600 {
+        let mut author = [0xee; 32];
+        author[..2].copy_from_slice(&n.to_be_bytes());
+        let said = Said {
+            id: n,
+            author: PubKey(author),
+            ..Said::default()
+        };
+        let (ticket, _) = query_of(&script.arrive(&said.event()));
+        if n.is_multiple_of(2) {
+            let (channel, state) = (ROOM, ChannelState::Left);
+            script.give(Input::Channel { channel, state });
+            script.give(joined(ROOM, ChannelKind::Stream));
+        }
+        let answer = found(&[]);
+        script.give(Input::Answered { ticket, answer });
+        script.wait(secs(1));
+    }
 }
 
 #[test]

@@ -308,13 +308,13 @@ impl Part {
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) -> bool {
+        let is_vain = !self.has_query(now.time()) || self.life.is_ending();
         let Some(look_up) = self.authors.open.get_mut(&author) else {
             return false;
         };
         if matches!(look_up.phase, Phase::Over(_)) {
             return true;
         }
-        let is_vain = self.has_no_query || self.life.is_ending();
         if is_vain || now.reached(look_up.until, Why::LookUp) {
             if let Phase::Asked(call) = look_up.phase {
                 call.abandon(quotas);

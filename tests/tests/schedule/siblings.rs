@@ -2,7 +2,7 @@
 
 use buzz_proto::ids::PubKey;
 use buzz_proto::note::{Note, RefusedWhy};
-use buzz_proto::relay::{BrokeCause, ChannelKind, ChannelState, Disposal};
+use buzz_proto::relay::{BrokeCause, ChannelKind, ChannelState, Disposal, HttpAnswer};
 use buzz_proto::schedule::{Action, Config, Input, RespondTo};
 
 use crate::seen::{checks_of, query_of, starts_of};
@@ -310,6 +310,24 @@ fn what_was_looked_up_or_has_gone_makes_room_for_what_comes() {
         script.give(Input::Answered { ticket, answer });
         script.wait(secs(1));
     }
+}
+
+#[test]
+fn a_relay_that_once_knew_no_queries_is_asked_again_after_five_minutes() {
+    let mut script = Script::working(strict());
+    let (ticket, _) = query_of(&script.arrive(&mention(1)));
+    let answer = HttpAnswer {
+        status: 404,
+        ..found(&[])
+    };
+    let put_off = [left(ROOM, 1), dispose(1, Disposal::RefusedForNow)];
+    assert_eq!(script.give(Input::Answered { ticket, answer }), put_off);
+
+    script.sleep(secs(300) - millis(1));
+    assert_eq!(script.arrive(&mention(1)), put_off);
+    script.sleep(millis(1));
+
+    query_of(&script.arrive(&mention(1)));
 }
 
 #[test]

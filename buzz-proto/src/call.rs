@@ -75,12 +75,7 @@ impl Call {
         out.extend(note.map(A::from));
     }
 
-    /// It is given up without knowledge of its answer.
-    pub(crate) fn abandon(self, quotas: &mut Quotas) {
-        quotas.http.abandon(self.sent);
-    }
-
-    /// It was answered, or has no answer. Gives the events of a good one.
+    /// It was answered, or has no answer. Gives the events of a good answer.
     pub(crate) fn ended<A: From<Note>>(
         self,
         answer: Option<&HttpAnswer>,
@@ -89,11 +84,16 @@ impl Call {
         now: MonoTime,
         out: &mut Vec<A>,
     ) -> Option<Vec<Event>> {
-        if let Some(answer) = answer {
-            return self.answered(answer, measure, quotas, now, out);
-        }
-        self.broke(quotas, now, out);
-        None
+        let Some(answer) = answer else {
+            self.broke(quotas, now, out);
+            return None;
+        };
+        self.answered(answer, measure, quotas, now, out)
+    }
+
+    /// It is given up without knowledge of its answer.
+    pub(crate) fn abandon(self, quotas: &mut Quotas) {
+        quotas.http.abandon(self.sent);
     }
 
     /// It was answered. Gives the events of a good answer.

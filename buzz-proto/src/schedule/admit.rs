@@ -41,8 +41,8 @@ enum Admission {
     Refused(RefusedWhy),
     /// Work, in this scope.
     Admitted(Scope),
-    /// It depends on whether its author is an agent of the same owner.
-    Unknown,
+    /// It depends on whether this author, as which it counts, is an agent of the same owner.
+    Unknown(PubKey),
 }
 
 impl Part {
@@ -74,11 +74,14 @@ impl Part {
                 leave(Disposal::Accepted, out);
                 out.push(Action::ShutdownRequested);
             }
-            Admission::Unknown if self.life.is_ending() => {
+            Admission::Unknown(_) if self.life.is_ending() => {
                 out.push(Action::Left { sub, count: 1 });
                 dispose([id], Disposal::RefusedForNow, out);
             }
-            Admission::Unknown => self.look_up(Arrival { sub, event, lives }, now, out),
+            Admission::Unknown(author) => {
+                let arrival = Arrival { sub, event, lives };
+                self.look_up(author, arrival, now, out);
+            }
             // Not disposed of: it is owed to the next life.
             Admission::Admitted(scope) if self.life.is_ending() => {
                 out.push(Action::Note(Note::HandedBack { scope, count: 1 }));
@@ -201,10 +204,10 @@ impl Part {
         if !may_be_sibling(&self.config) {
             return Admission::Refused(RefusedWhy::Author);
         }
-        match self.authors.is_sibling(author) {
+        match self.authors.is_sibling(author, now) {
             Some(true) => Admission::Admitted(scope),
             Some(false) => Admission::Refused(RefusedWhy::Author),
-            None => Admission::Unknown,
+            None => Admission::Unknown(author),
         }
     }
 

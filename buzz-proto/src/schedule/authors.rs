@@ -13,7 +13,7 @@ use super::part::Part;
 use super::queue::dispose;
 use super::{Action, Limits};
 use crate::call::{Call, Measure};
-use crate::ids::{EventId, PubKey, Ticket};
+use crate::ids::{ChannelId, EventId, PubKey, Ticket};
 use crate::note::{Note, RefusedWhy};
 use crate::quotas::{CallLane, Quotas};
 use crate::relay::{Disposal, HttpAnswer, Sub};
@@ -87,6 +87,15 @@ pub(super) struct Arrival {
     pub(super) lives: u32,
 }
 
+impl Arrival {
+    fn channel(&self) -> Option<ChannelId> {
+        match self.sub {
+            Sub::Channel(channel) => Some(channel),
+            Sub::Membership => self.event.channel(),
+        }
+    }
+}
+
 impl Authors {
     pub(super) const fn new(limits: &Limits) -> Self {
         Self {
@@ -101,9 +110,14 @@ impl Authors {
     }
 
     /// Whether an author is an agent of the same owner, if that is known at present.
-    pub(super) fn is_sibling(&self, author: PubKey) -> Option<bool> {
+    pub(super) fn is_sibling(&self, author: PubKey, now: MonoTime) -> Option<bool> {
         let known = self.known.get(&author)?;
-        Some(known.stranger_until.is_none())
+        // Asked of a present of its own: a tick that is late must not keep up what is outdated.
+        let is_over = |until| Now::new(now).reached(until, Why::LookUp);
+        match known.stranger_until {
+            None => Some(true),
+            Some(until) => (!is_over(until)).then_some(false),
+        }
     }
 
     /// Whether one more event may wait until its author is known.
@@ -112,9 +126,8 @@ impl Authors {
         self.events < EVENTS_MAX && (!is_new || self.open.len() < OPEN_MAX)
     }
 
-    /// Has an event wait until its author is known.
-    fn wait(&mut self, arrival: Arrival, now: MonoTime) {
-        let author = arrival.event.author();
+    /// Has an event wait until the author is known as whose it counts.
+    fn wait(&mut self, author: PubKey, arrival: Arrival, now: MonoTime) {
         self.events = self.events.saturating_add(1);
         let until = now.after(self.limit);
         let look_up = self.open.entry(author).or_insert(LookUp {
@@ -123,6 +136,17 @@ impl Authors {
             events: Vec::new(),
         });
         look_up.events.push(arrival);
+    }
+
+    /// Takes out what waits of a channel.
+    pub(super) fn take(&mut self, channel: ChannelId) -> Vec<Arrival> {
+        let mut taken = Vec::new();
+        for look_up in self.open.values_mut() {
+            let is_of_it = |arrival: &mut Arrival| arrival.channel() == Some(channel);
+            taken.extend(look_up.events.extract_if(.., is_of_it));
+        }
+        self.events = self.events.saturating_sub(taken.len());
+        taken
     }
 
     pub(super) fn awaits(&self, ticket: Ticket) -> bool {
@@ -214,10 +238,16 @@ impl Authors {
 }
 
 impl Part {
-    /// An event's author is looked up.
-    pub(super) fn look_up(&mut self, arrival: Arrival, now: MonoTime, out: &mut Vec<Action>) {
-        if self.authors.has_room(arrival.event.author()) {
-            self.authors.wait(arrival, now);
+    /// The author is looked up as whose an event counts.
+    pub(super) fn look_up(
+        &mut self,
+        author: PubKey,
+        arrival: Arrival,
+        now: MonoTime,
+        out: &mut Vec<Action>,
+    ) {
+        if self.authors.has_room(author) {
+            self.authors.wait(author, arrival, now);
         } else {
             self.put_off(&arrival, now, out);
         }
@@ -278,13 +308,13 @@ impl Part {
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) -> bool {
+        let is_vain = !self.has_query(now.time()) || self.life.is_ending();
         let Some(look_up) = self.authors.open.get_mut(&author) else {
             return false;
         };
         if matches!(look_up.phase, Phase::Over(_)) {
             return true;
         }
-        let is_vain = self.has_no_query || self.life.is_ending();
         if is_vain || now.reached(look_up.until, Why::LookUp) {
             if let Phase::Asked(call) = look_up.phase {
                 call.abandon(quotas);

@@ -152,6 +152,7 @@ impl Part {
         quotas: &mut Quotas,
         out: &mut Vec<Action>,
     ) -> Option<Context> {
+        let has_query = self.has_query(now.time());
         let row = self.contexts.rows.get_mut(&turn)?;
         if let Phase::Over(context) = &row.phase {
             return Some(context.clone());
@@ -163,7 +164,7 @@ impl Part {
             return None;
         }
         let left = row.until.saturating_since(now.time());
-        let is_vain = self.has_no_query || quotas.http.shut_for(now.time()) > left;
+        let is_vain = !has_query || quotas.http.shut_for(now.time()) > left;
         if row.tries >= TRIES_MAX || is_vain {
             return Some(Context::Unread);
         }
@@ -211,8 +212,7 @@ impl Part {
             return;
         };
         row.phase = Phase::Due;
-        let events = call.ended(answer, measure, quotas, now, out);
-        if let Some(events) = events {
+        if let Some(events) = call.ended(answer, measure, quotas, now, out) {
             self.check_context(turn, events, out);
         }
     }

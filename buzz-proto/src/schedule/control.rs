@@ -4,6 +4,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::authors::Arrival;
 use super::hold::tell_end;
 use super::part::Part;
 use super::queue::{Waiting, count, dispose, tell_left};
@@ -147,7 +148,9 @@ impl Part {
 
     fn leave(&mut self, channel: ChannelId, now: MonoTime, out: &mut Vec<Action>) {
         let scopes = self.targets(Target::Channel(channel));
-        if self.channels.remove(&channel).is_none() && scopes.is_empty() {
+        let unjudged = self.authors.take(channel);
+        let is_known = self.channels.remove(&channel).is_some();
+        if !is_known && scopes.is_empty() && unjudged.is_empty() {
             return;
         }
         let mut dropped = Vec::new();
@@ -157,9 +160,13 @@ impl Part {
         }
         out.push(Action::Note(Note::Left {
             channel,
-            dropped: count(&dropped),
+            dropped: count(&dropped).saturating_add(count(&unjudged)),
         }));
         discard(&dropped, out);
+        for Arrival { sub, event, .. } in unjudged {
+            out.push(Action::Left { sub, count: 1 });
+            dispose([event.id()], Disposal::Discarded, out);
+        }
     }
 
     /// Begins the end; asked again, the shorter grace holds. What waits is handed back, not

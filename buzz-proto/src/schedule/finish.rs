@@ -43,13 +43,24 @@ impl Failure {
     }
 
     /// The worker ended while it had a turn.
-    pub(super) const fn gone(cause: &DownCause) -> Self {
+    const fn gone(turn: &Turn, cause: &DownCause) -> Self {
+        // A session to resume is known to be there only by what it says to the prompt.
+        let is_resumed = matches!(turn.session, Session::Resume(_));
+        let has_prompt = match turn.phase {
+            // It had not heard of the turn.
+            Phase::Gathering => return Self::new(TurnFailure::WorkerGone, Then::Again),
+            Phase::Opening { .. } => is_resumed,
+            Phase::Prompting { .. } => true,
+            Phase::Cancelling { is_opening, .. } => is_resumed || !is_opening,
+        };
         let then = match cause {
-            DownCause::Exited { .. } | DownCause::Protocol { .. } => Then::RetryAlone,
-            // One that was ended as ordered did not end at the event.
-            DownCause::Killed | DownCause::CannotStart { .. } | DownCause::NoHandshake { .. } => {
-                Then::Retry
-            }
+            DownCause::Exited { .. } | DownCause::Protocol { .. } if has_prompt => Then::RetryAlone,
+            // One that was ended as ordered, or before it had the event, did not end at it.
+            DownCause::Exited { .. }
+            | DownCause::Protocol { .. }
+            | DownCause::Killed
+            | DownCause::CannotStart { .. }
+            | DownCause::NoHandshake { .. } => Then::Retry,
         };
         Self::new(TurnFailure::WorkerGone, then)
     }
@@ -167,6 +178,20 @@ impl Part {
         }
     }
 
+    /// Ends a turn with its worker.
+    pub(super) fn end_with_worker(
+        &mut self,
+        id: TurnId,
+        cause: &DownCause,
+        now: MonoTime,
+        out: &mut Vec<Action>,
+    ) {
+        if let Some(turn) = self.turns.get(&id) {
+            let failure = Failure::gone(turn, cause);
+            self.end_turn(id, Err(failure), now, out);
+        }
+    }
+
     /// Ends a turn that its worker was told nothing of.
     pub(super) fn end_unstarted(&mut self, id: TurnId, now: MonoTime, out: &mut Vec<Action>) {
         let Some(turn) = self.turns.get(&id) else {
@@ -199,6 +224,13 @@ impl Part {
             self.queue.end(scope, now);
             if !turn.is_cut {
                 turn.say_unanswered(out);
+            }
+            // What its account has used up, others have not either.
+            if let Err(Failure { then, .. }) = result
+                && let Then::AwaitUsage { until } = then
+                && !turn.is_outdated
+            {
+                self.shut_usage(until, now, out);
             }
             return;
         }

@@ -236,6 +236,7 @@ pub enum Command {
     },
     /// Start every worker anew, as whoever starts them now would: another model, other settings.
     /// Sessions are given up; a batch under way goes back and is worked on again.
+    /// A usage limit of the workers until now is tried out by one turn, for the account may be another.
     Renew,
     /// End within this time.
     Shutdown {

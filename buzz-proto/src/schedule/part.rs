@@ -2,6 +2,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::authors::Authors;
 use super::context::Contexts;
@@ -20,7 +21,11 @@ use crate::note::StaleWhat;
 use crate::quotas::Quotas;
 use crate::relay::{ChannelKind, HttpAnswer};
 use crate::seed::Seed;
-use crate::time::{MonoTime, Now, UnixTime, WallClock};
+use crate::time::{MonoTime, Now, UnixTime, WallClock, Why};
+
+/// Nothing else says that a route is there after all, and whoever cannot be looked up for a quarter
+/// of an hour is refused.
+const NO_QUERY_FOR: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Debug)]
 pub(super) struct Part {
@@ -45,8 +50,8 @@ pub(super) struct Part {
     pub(super) marks: Marks,
     pub(super) cosmetics: Cosmetics,
     pub(super) tickets: Ticket,
-    /// Whether `POST /query` is known not to exist: then nothing is asked.
-    pub(super) has_no_query: bool,
+    /// Until then `POST /query` is taken not to exist, and nothing is asked.
+    no_query_until: Option<MonoTime>,
 }
 
 impl Part {
@@ -71,7 +76,7 @@ impl Part {
             marks: Marks::new(config.marks),
             cosmetics: Cosmetics::new(&config),
             tickets: Ticket::default(),
-            has_no_query: false,
+            no_query_until: None,
             config,
         }
     }
@@ -115,7 +120,9 @@ impl Part {
             Input::Channel { channel, state } => self.channel(channel, state, now, out),
             Input::Link { live } => {
                 // What answers after a new dial may be another relay.
-                self.has_no_query &= !live;
+                if live {
+                    self.no_query_until = None;
+                }
                 self.cosmetics.linked(live, now);
             }
             Input::WorkerUp { worker } => self.worker_up(worker, out),
@@ -187,7 +194,14 @@ impl Part {
         }
         // A relay without the route answers so; what stands before it may say it by mistake.
         let is_missing = |answer: &HttpAnswer| matches!(answer.status, 404 | 405 | 426);
-        self.has_no_query = answer.is_some_and(is_missing);
+        let missing = answer.filter(|answer| is_missing(answer));
+        self.no_query_until = missing.map(|_| now.after(NO_QUERY_FOR));
+    }
+
+    /// Whether `POST /query` may be asked. What waits is not kept for it, so it arms no wake.
+    pub(super) fn has_query(&self, now: MonoTime) -> bool {
+        let is_over = |until| Now::new(now).reached(until, Why::LookUp);
+        self.no_query_until.is_none_or(is_over)
     }
 
     /// An event was checked.

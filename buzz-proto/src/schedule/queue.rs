@@ -251,10 +251,13 @@ impl Queue {
         let mut taken = Vec::new();
         let mut hold = None;
         self.change(scope, |row| {
+            let before = row.waiting.first().map(|waiting| waiting.sequence);
             let (fitting, rest) = mem::take(&mut row.waiting)
                 .into_iter()
                 .partition(|waiting| fits(waiting));
             (taken, row.waiting) = (fitting, rest);
+            // The mark goes with its message, which is the oldest as a rule.
+            row.is_marked &= row.waiting.first().map(|waiting| waiting.sequence) == before;
             if row.waiting.is_empty() {
                 hold = row.hold.take();
             }
@@ -301,6 +304,15 @@ impl Queue {
             marked = oldest.map(|waiting| (scope, waiting.event.clone()));
         });
         marked
+    }
+
+    /// What has waited for long is to be marked anew.
+    pub(super) fn unmark(&mut self) {
+        let marked = self.rows.iter().filter(|(_, row)| row.is_marked);
+        let marked: Vec<Scope> = marked.map(|(scope, _)| *scope).collect();
+        for scope in marked {
+            self.change(scope, |row| row.is_marked = false);
+        }
     }
 
     /// Changes a row, and its places in the orders with it. One that holds nothing any more goes.

@@ -127,8 +127,7 @@ impl Part {
         now: MonoTime,
         out: &mut Vec<Action>,
     ) {
-        let wall = self.wall.map(|wall| wall.at(now));
-        self.usage.shut((until, wall), now, out);
+        self.shut_usage(until, now, out);
         if let Some(newest) = turn.batch.last() {
             self.say_usage_limited(turn.scope, &newest.event, out);
         }
@@ -136,9 +135,27 @@ impl Part {
         self.give_back(turn, TurnFailure::UsageLimit, wait, out);
     }
 
-    /// Says to whoever waits for the answer to an event that it will take long. Once in each scope.
+    /// No turn starts until the allowance is there again.
+    pub(super) fn shut_usage(
+        &mut self,
+        until: Option<UnixTime>,
+        now: MonoTime,
+        out: &mut Vec<Action>,
+    ) {
+        if !self.life.is_ending() {
+            let wall = self.wall.map(|wall| wall.at(now));
+            if !self.usage.is_limited() {
+                // Whoever waits already is to be told why it will take longer.
+                self.queue.unmark();
+            }
+            self.usage.shut((until, wall), now, out);
+        }
+    }
+
+    /// Says to whoever waits for the answer to an event that it will take long. Once in each
+    /// scope, and only while answers have room: they must not give way to it.
     pub(super) fn say_usage_limited(&mut self, scope: Scope, event: &Event, out: &mut Vec<Action>) {
-        if !self.usage.told.insert(scope) {
+        if !self.outcomes.has_room() || !self.usage.told.insert(scope) {
             return;
         }
         let answer = Answer {
@@ -255,6 +272,14 @@ impl Usage {
                 is_over
             }
         }
+    }
+
+    /// Workers are other ones from now on, and their allowance may be another: one turn may try.
+    pub(super) const fn renew(&mut self) {
+        if matches!(self.phase, Phase::Shut { .. }) {
+            self.phase = Phase::Due;
+        }
+        self.ladder.reset();
     }
 
     /// A turn started.

@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::control::Life;
-use super::finish::Failure;
 use super::part::Part;
 use super::{Action, DownCause, Limits, WorkerId, stale};
 use crate::backoff::Ladder;
@@ -381,10 +380,9 @@ impl Part {
         };
         self.sessions.lose(worker);
         let is_working = matches!(self.life, Life::Working);
-        let failure = Failure::gone(&cause);
         out.push(Action::Note(Note::WorkerDown {
             worker,
-            cause,
+            cause: cause.clone(),
             wait: is_working.then_some(lost.wait),
         }));
         if lost.is_breaker_open && is_working {
@@ -392,7 +390,7 @@ impl Part {
             out.push(Action::Note(Note::BreakerOpened { worker, wait }));
         }
         if let Some(turn) = lost.turn {
-            self.end_turn(turn, Err(failure), now, out);
+            self.end_with_worker(turn, &cause, now, out);
         }
     }
 

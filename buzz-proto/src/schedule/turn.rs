@@ -192,6 +192,7 @@ impl Part {
             return;
         }
         self.slots.renew(now);
+        self.usage.renew();
         for turn in self.turns.values_mut() {
             turn.is_outdated = true;
         }

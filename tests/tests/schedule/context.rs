@@ -192,6 +192,23 @@ fn a_query_that_breaks_is_repeated_once() {
 }
 
 #[test]
+fn an_answer_that_says_nothing_is_asked_for_twice_and_no_more() {
+    let mut script = Script::working(informed());
+    let nonsense = || HttpAnswer {
+        body: bytes::Bytes::from_static(b"[{}]"),
+        ..found(&[])
+    };
+
+    let (ticket, _) = query_of(&script.arrive(&reply(2, 1)));
+    let answer = nonsense();
+    let (ticket, _) = query_of(&script.give(Input::Answered { ticket, answer }));
+    let answer = nonsense();
+    let begun = script.give(Input::Answered { ticket, answer });
+
+    assert_eq!(context_of(&begun), Some(Context::Unread));
+}
+
+#[test]
 fn a_relay_that_knows_no_queries_is_asked_once() {
     let mut script = Script::working(informed());
     let (ticket, _) = query_of(&script.arrive(&reply(2, 1)));

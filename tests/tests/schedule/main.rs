@@ -1,7 +1,10 @@
 //! The scheduler, fed by hand through its public interface.
 
 mod admission;
+mod between;
+mod calls;
 mod context;
+mod disturb;
 mod ending;
 mod fates;
 mod order;

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use buzz_proto::ids::TurnId;
 use buzz_proto::note::Note;
-use buzz_proto::publish::{self, Body};
-use buzz_proto::schedule::{Action, Command, Config, FailureClass, Input, Scope, Session, Want};
+use buzz_proto::publish::{self, Body, Verdict};
+use buzz_proto::schedule::{
+    Action, Command, Config, FailureClass, Input, OpenCause, Scope, Session, Target, TurnEnd, Want,
+};
 
 use crate::seen::{rest_of, starts_of};
 use crate::support::{
     Script, answered, command, config, exited, failed, id, life, mention, millis, reply, secs,
-    session, thread, two_workers, worker,
+    session, settled, thread, two_workers, worker,
 };
 
 #[test]
@@ -65,6 +67,20 @@ fn no_turn_starts_while_the_outbox_is_half_full_and_the_next_verdict_sets_work_f
         is_half_full: false,
     });
     assert_eq!(starts_of(&begun).len(), 1);
+}
+
+#[test]
+fn no_turn_starts_while_too_many_answers_wait_for_their_verdict() {
+    let mut script = Script::working(config());
+    for n in 0..256 {
+        script.prompt(u64::from(n), &mention(n));
+        script.give(answered(u64::from(n), "hi"));
+    }
+
+    assert_eq!(script.arrive(&mention(256)), []);
+    let freed = script.give(settled(0, Verdict::Stored));
+
+    assert_eq!(starts_of(&freed).len(), 1);
 }
 
 #[test]
@@ -149,7 +165,7 @@ fn renewed_workers_take_up_what_ran_and_no_attempt_was_spent() {
     let idle = Action::Kill { worker: worker(1) };
     let busy = Action::CancelTurn { turn: TurnId(0) };
     assert!(told.contains(&idle) && told.contains(&busy), "{told:?}");
-    let end = buzz_proto::schedule::TurnEnd::Cancelled;
+    let end = TurnEnd::Cancelled;
     let turn = TurnId(0);
     let told = script.give(Input::Finished { turn, end });
     assert_eq!(rest_of(&told), secs(0));
@@ -188,7 +204,7 @@ fn the_one_event_at_which_workers_end_is_found_out_and_all_others_are_answered()
                 batches.push(events.clone());
             }
             if let Action::Publish(publish::Command::Submit { job, .. }) = action {
-                let verdict = publish::Verdict::Stored;
+                let verdict = Verdict::Stored;
                 told.extend(script.give(Input::Settled { job, verdict }));
             }
         }
@@ -224,6 +240,65 @@ fn the_one_event_at_which_workers_end_is_found_out_and_all_others_are_answered()
     let with_it = batches.iter().filter(|batch| batch.contains(&id(poison)));
     assert_eq!(with_it.count(), 3);
     assert!(batches[1..].iter().all(|batch| batch.len() == 1));
+}
+
+#[test]
+fn a_batch_that_goes_back_has_the_place_of_its_oldest_event() {
+    let mut script = Script::working(config());
+    script.prompt(0, &mention(1));
+    script.wait(secs(1));
+    script.arrive(&mention(2));
+    script.wait(secs(1));
+    script.arrive(&reply(3, 1));
+
+    script.give(failed(0, FailureClass::UsageLimit { until: None }));
+    let begun = starts_of(&script.wait(secs(40 * 60)));
+
+    assert_eq!(begun[0].1, thread(1));
+}
+
+#[test]
+fn a_turn_that_tries_after_a_usage_limit_goes_on_trying_where_its_session_is_gone() {
+    let mut script = Script::working(config());
+    script.prompt(0, &mention(1));
+    script.give(answered(0, "hi"));
+    script.prompt(1, &reply(2, 1));
+    script.give(failed(1, FailureClass::UsageLimit { until: None }));
+    let tries = starts_of(&script.wait(secs(40 * 60)));
+    assert!(matches!(tries[..], [(TurnId(2), _, Session::Resume(_))]));
+
+    let (turn, cause) = (TurnId(2), OpenCause::Unknown);
+    let anew = starts_of(&script.give(Input::SessionFailed { turn, cause }));
+    assert!(matches!(anew[..], [(TurnId(3), _, Session::Fresh(_))]));
+    script.give(Input::SessionOpened { turn: TurnId(3) });
+    let told = script.give(answered(3, "hi"));
+
+    assert!(told.contains(&Action::Note(Note::UsageRestored)));
+}
+
+#[test]
+fn a_rotation_gives_up_the_session_of_a_thread_that_is_about_to_leave_it() {
+    let mut script = Script::working(two_workers());
+    script.prompt(0, &mention(1));
+    script.prompt(1, &mention(2));
+    script.give(answered(0, "hi"));
+    script.prompt(2, &mention(3));
+    // The first thread has its session beside the third, and waits there in vain.
+    script.arrive(&reply(4, 1));
+    script.give(answered(1, "hi"));
+    let moved = starts_of(&script.wait(secs(10)));
+    let (turn, scope, fresh) = moved[0];
+    assert_eq!((scope, fresh.reference().worker), (thread(1), worker(1)));
+
+    let (target, want) = (Target::Scope(scope), Want::StopAndRotate);
+    script.give(Input::Command(Command::Control { target, want }));
+    let end = TurnEnd::Cancelled;
+    let ended = script.give(Input::Finished { turn, end });
+
+    let session = session(0, 1);
+    assert!(ended.contains(&Action::CloseSession { session }));
+    let next = starts_of(&script.arrive(&reply(5, 1)));
+    assert!(matches!(next[..], [(_, _, Session::Fresh(_))]));
 }
 
 fn is_poison_notice(action: &Action) -> bool {

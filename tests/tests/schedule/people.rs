@@ -3,12 +3,15 @@
 use buzz_proto::ids::TurnId;
 use buzz_proto::note::Note;
 use buzz_proto::publish::{Mark, Verdict};
-use buzz_proto::schedule::{Action, Command, Config, FailureClass, Input};
+use buzz_proto::relay::Disposal;
+use buzz_proto::schedule::{
+    Action, Command, Config, DownCause, FailureClass, Input, Limits, Target, Want,
+};
 
 use crate::seen::{marks_of, starts_of};
 use crate::support::{
-    ROOM, Said, Script, answered, command, config, failed, id, mention, millis, reply, secs,
-    settled,
+    ROOM, Said, Script, answered, command, config, dispose, failed, id, life, limits, mention,
+    millis, reply, secs, settled, thread, worker,
 };
 
 fn marked() -> Config {
@@ -152,4 +155,101 @@ fn after_a_usage_limit_one_turn_tries_and_its_answer_lets_the_others_start() {
 
     assert!(restored.contains(&Action::Note(Note::UsageRestored)));
     assert_eq!(starts_of(&restored).len(), 2);
+}
+
+#[test]
+fn a_usage_limit_is_not_told_where_answers_have_no_room_left() {
+    let limits = Limits {
+        total_max: 2000,
+        channel_max: 2000,
+        ..limits()
+    };
+    let mut script = Script::working(Config { limits, ..config() });
+    script.prompt(0, &mention(1));
+    script.give(failed(0, FailureClass::UsageLimit { until: None }));
+    for n in 2..1000 {
+        script.arrive(&mention(n));
+    }
+
+    script.wait(secs(60));
+
+    assert_eq!(script.scheduler.view().answering, 256);
+}
+
+#[test]
+fn a_limit_that_a_stopped_turn_meets_is_one_for_all() {
+    let mut script = Script::working(config());
+    script.prompt(0, &mention(1));
+    script.arrive(&mention(2));
+    let (target, want) = (Target::Scope(thread(1)), Want::Stop);
+    script.give(Input::Command(Command::Control { target, want }));
+
+    let ended = script.give(failed(0, FailureClass::UsageLimit { until: None }));
+
+    assert!(ended.contains(&dispose(1, Disposal::Discarded)));
+    assert_eq!(starts_of(&ended), []);
+    assert!(script.scheduler.view().is_usage_limited);
+}
+
+#[test]
+fn another_kind_of_worker_need_not_wait_for_the_end_of_a_usage_limit() {
+    let mut script = Script::working(config());
+    script.prompt(0, &mention(1));
+    script.give(failed(0, FailureClass::UsageLimit { until: None }));
+
+    script.give(Input::Command(Command::Renew));
+    script.give(Input::WorkerDown {
+        worker: worker(0),
+        cause: DownCause::Killed,
+    });
+    let ready = script.give(Input::WorkerUp { worker: life(0, 2) });
+
+    assert_eq!(starts_of(&ready).len(), 1);
+}
+
+#[test]
+fn who_waits_since_before_a_usage_limit_is_told_of_it_too() {
+    let mut script = Script::working(marked());
+    script.prompt(0, &mention(1));
+    script.arrive(&mention(2));
+    script.wait(secs(60));
+
+    script.give(failed(0, FailureClass::UsageLimit { until: None }));
+
+    assert_eq!(script.scheduler.view().answering, 2);
+}
+
+#[test]
+fn what_waits_behind_a_marked_message_that_is_stopped_is_marked_in_its_turn() {
+    let mut script = Script::working(marked());
+    script.prompt(0, &mention(1));
+    script.give(failed(0, FailureClass::Transient));
+    script.prompt(1, &mention(2));
+    let waiting = Some(Mark::Waiting);
+    assert_eq!(marks_of(&script.wait(secs(60))), [(id(1), waiting)]);
+    script.arrive(&reply(3, 1));
+    let (target, want) = (Target::Scope(thread(1)), Want::Stop);
+    let stopped = script.give(Input::Command(Command::Control { target, want }));
+    assert_eq!(marks_of(&stopped), [(id(1), None)]);
+
+    assert_eq!(marks_of(&script.wait(secs(60))), [(id(3), waiting)]);
+}
+
+#[test]
+fn a_usage_limit_after_another_one_is_told_again() {
+    let mut script = Script::working(config());
+    let usage = FailureClass::UsageLimit { until: None };
+    script.prompt(0, &mention(1));
+    script.give(failed(0, usage));
+    script.give(settled(0, Verdict::Stored));
+    let tried = starts_of(&script.wait(secs(40 * 60)));
+    script.give(Input::SessionOpened { turn: tried[0].0 });
+    script.give(answered(tried[0].0.0, "hi"));
+    script.give(settled(1, Verdict::Stored));
+    assert_eq!(script.scheduler.view().answering, 0);
+
+    script.prompt(2, &reply(2, 1));
+    script.give(failed(2, usage));
+
+    assert_eq!(script.scheduler.view().answering, 1);
 }

@@ -2,13 +2,13 @@
 
 use buzz_proto::ids::PubKey;
 use buzz_proto::note::{Note, RefusedWhy};
-use buzz_proto::relay::{BrokeCause, Disposal};
+use buzz_proto::relay::{BrokeCause, ChannelKind, ChannelState, Disposal, HttpAnswer};
 use buzz_proto::schedule::{Action, Config, Input, RespondTo};
 
 use crate::seen::{checks_of, query_of, starts_of};
 use crate::support::{
-    DIRECT, ME, OWNER, ROOM, STRANGER, Said, Script, command, config, dispose, found, id, left,
-    mention, millis, note, secs, tagged, two_workers,
+    DIRECT, ME, OWNER, ROOM, STRANGER, Said, Script, command, config, dispose, found, id, joined,
+    left, mention, millis, note, secs, tagged, two_workers,
 };
 
 const RELAY: PubKey = PubKey([0xdd; 32]);
@@ -221,29 +221,125 @@ fn the_words_of_a_command_by_an_agent_of_the_owner_are_a_message() {
     assert!(told.contains(&Action::ShutdownRequested));
 }
 
+/// A post that the relay signed for the workflow of a person, who wants somebody to hear it.
+fn workflow(n: u16, owner: PubKey, mention: PubKey) -> buzz_proto::wire::Event {
+    let (owner, mention, room) = (owner.to_string(), mention.to_string(), ROOM.to_string());
+    let tags: [&[&str]; 4] = [
+        &["h", &room],
+        &["buzz:workflow", "true"],
+        &["buzz:workflow-owner", &owner],
+        &["buzz:workflow-mention", &mention],
+    ];
+    tagged(n, RELAY, 9, &tags)
+}
+
 #[test]
 fn a_post_of_a_workflow_counts_as_its_owner_s_if_the_relay_signed_it() {
-    let post = |n, mention: &PubKey| {
-        let (me, owner) = (mention.to_string(), OWNER.to_string());
-        let room = ROOM.to_string();
-        let tags: [&[&str]; 4] = [
-            &["h", &room],
-            &["buzz:workflow", "true"],
-            &["buzz:workflow-owner", &owner],
-            &["buzz:workflow-mention", &me],
-        ];
-        tagged(n, RELAY, 9, &tags)
-    };
     let mut script = Script::working(strict());
 
-    let unknown = script.arrive(&post(1, &ME));
+    let unknown = script.arrive(&workflow(1, OWNER, ME));
     script.give(Input::RelayKey { key: Some(RELAY) });
-    let known = script.arrive(&post(2, &ME));
-    let elsewhere = script.arrive(&post(3, &STRANGER));
+    let known = script.arrive(&workflow(2, OWNER, ME));
+    let elsewhere = script.arrive(&workflow(3, OWNER, STRANGER));
 
     assert_eq!(unknown, refused(1, RefusedWhy::NoMention));
     assert_eq!(starts_of(&known).len(), 1);
     assert_eq!(elsewhere, refused(3, RefusedWhy::NoMention));
+}
+
+#[test]
+fn the_person_whose_workflow_posts_is_looked_up_and_not_the_relay() {
+    let mut script = Script::working(strict());
+    script.give(Input::RelayKey { key: Some(RELAY) });
+
+    let (ticket, body) = query_of(&script.arrive(&workflow(1, STRANGER, ME)));
+    assert_eq!(
+        body,
+        format!(r#"[{{"authors":["{STRANGER}"],"kinds":[0],"limit":1}}]"#)
+    );
+    let answer = found(&[]);
+    let told = script.give(Input::Answered { ticket, answer });
+
+    assert_eq!(told, refused(1, RefusedWhy::Author));
+}
+
+#[test]
+fn what_waits_for_a_look_up_goes_with_its_channel() {
+    let mut script = Script::working(strict());
+    let (ticket, _) = query_of(&script.arrive(&mention(1)));
+
+    let state = ChannelState::Left;
+    let channel = ROOM;
+    let told = script.give(Input::Channel { channel, state });
+
+    let dropped = Note::Left {
+        channel,
+        dropped: 1,
+    };
+    let expected = [
+        note(dropped),
+        left(ROOM, 1),
+        dispose(1, Disposal::Discarded),
+    ];
+    assert_eq!(told, expected);
+    // Nobody is let into a channel that is gone.
+    let answer = found(&[profile(STRANGER, OWNER)]);
+    let checks = checks_of(&script.give(Input::Answered { ticket, answer }));
+    let (ticket, genuine) = (checks[0].0, true);
+    assert_eq!(script.give(Input::Verified { ticket, genuine }), []);
+}
+
+#[test]
+fn what_was_looked_up_or_has_gone_makes_room_for_what_comes() {
+    let mut script = Script::working(strict());
+    for n in 1_u16..600 {
+        let mut author = [0xee; 32];
+        author[..2].copy_from_slice(&n.to_be_bytes());
+        let said = Said {
+            id: n,
+            author: PubKey(author),
+            ..Said::default()
+        };
+        let (ticket, _) = query_of(&script.arrive(&said.event()));
+        if n.is_multiple_of(2) {
+            let (channel, state) = (ROOM, ChannelState::Left);
+            script.give(Input::Channel { channel, state });
+            script.give(joined(ROOM, ChannelKind::Stream));
+        }
+        let answer = found(&[]);
+        script.give(Input::Answered { ticket, answer });
+        script.wait(secs(1));
+    }
+}
+
+#[test]
+fn a_relay_that_once_knew_no_queries_is_asked_again_after_five_minutes() {
+    let mut script = Script::working(strict());
+    let (ticket, _) = query_of(&script.arrive(&mention(1)));
+    let answer = HttpAnswer {
+        status: 404,
+        ..found(&[])
+    };
+    let put_off = [left(ROOM, 1), dispose(1, Disposal::RefusedForNow)];
+    assert_eq!(script.give(Input::Answered { ticket, answer }), put_off);
+
+    script.sleep(secs(300) - millis(1));
+    assert_eq!(script.arrive(&mention(1)), put_off);
+    script.sleep(millis(1));
+
+    query_of(&script.arrive(&mention(1)));
+}
+
+#[test]
+fn who_was_a_stranger_long_ago_is_looked_up_anew_though_no_tick_came_in_time() {
+    let mut script = Script::working(strict());
+    let (ticket, _) = query_of(&script.arrive(&mention(1)));
+    let answer = found(&[]);
+    script.give(Input::Answered { ticket, answer });
+
+    script.sleep(secs(3600));
+
+    query_of(&script.arrive(&mention(2)));
 }
 
 #[test]

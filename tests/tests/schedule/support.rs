@@ -84,6 +84,15 @@ impl Script {
         self.give(Input::Tick)
     }
 
+    pub(crate) const fn now(&self) -> MonoTime {
+        self.now
+    }
+
+    /// Lets time pass, and no tick comes in time.
+    pub(crate) fn sleep(&mut self, span: Duration) {
+        self.now = self.now.after(span);
+    }
+
     /// Ticks at the next deadline; a tick just before it does nothing.
     pub(crate) fn jump(&mut self) -> Vec<Action> {
         if let Some((at, _)) = self.scheduler.next_deadline() {

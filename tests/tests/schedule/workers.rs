@@ -1,14 +1,15 @@
 //! Workers: started, replaced, waited for.
 
 use buzz_proto::ids::TurnId;
-use buzz_proto::note::{Note, StaleWhat, TurnFailure};
-use buzz_proto::schedule::{Action, DownCause, Input, Session};
+use buzz_proto::note::{Note, StaleWhat, TurnFailure, TurnOutcome};
+use buzz_proto::publish::Verdict;
+use buzz_proto::schedule::{Action, Config, DownCause, Input, Limits, Session};
 use buzz_proto::wire::Excerpt;
 
 use crate::seen::rest_of;
 use crate::support::{
-    Script, again, answered, config, crashed, exited, life, mention, millis, note, reply, secs,
-    stale, start, thread, worker,
+    Script, again, answered, config, crashed, ended, exited, life, limits, mention, millis, note,
+    reply, secs, settled, stale, start, thread, worker,
 };
 
 /// The wait that a note of a worker's end announces.
@@ -24,7 +25,7 @@ fn wait_of(actions: &[Action]) -> std::time::Duration {
 
 #[test]
 fn every_slot_gets_a_worker_at_the_first_input() {
-    let config = buzz_proto::schedule::Config {
+    let config = Config {
         workers: 2,
         ..config()
     };
@@ -163,4 +164,67 @@ fn a_worker_that_ends_in_a_turn_takes_its_sessions_along_and_the_turn_is_tried_a
     let fresh = Session::Fresh(fresh);
     assert_eq!(script.jump(), again(1, thread(1), fresh, &[mention(1)]));
     assert_eq!(script.give(answered(0, "late")), [stale(StaleWhat::Turn)]);
+}
+
+#[test]
+fn a_worker_that_ends_before_it_was_told_of_a_turn_spends_no_attempt() {
+    let limits = Limits::default();
+    let mut script = Script::working(Config { limits, ..config() });
+    // What was said before is still being read.
+    script.arrive(&reply(2, 1));
+
+    let actions = script.give(crashed(0));
+
+    let again = Note::TurnRetried {
+        turn: TurnId(0),
+        scope: thread(1),
+        why: TurnFailure::WorkerGone,
+        attempts: 0,
+        wait: secs(0),
+    };
+    assert!(actions.contains(&note(again)), "{actions:?}");
+}
+
+#[test]
+fn workers_that_end_before_they_have_a_prompt_do_not_make_it_poison() {
+    let limits = Limits {
+        crashes_max: 2,
+        ..limits()
+    };
+    let mut script = Script::working(Config { limits, ..config() });
+    script.arrive(&mention(1));
+    for incarnation in 1..=3 {
+        let (worker, cause) = (life(0, incarnation), exited());
+        let ended = script.give(Input::WorkerDown { worker, cause });
+        let is_retried = |action: &Action| matches!(action, Action::Note(Note::TurnRetried { .. }));
+        assert!(ended.iter().any(is_retried), "{ended:?}");
+        let worker = life(0, incarnation + 1);
+        while script.scheduler.view().workers_up == 0 {
+            script.jump();
+            script.give(Input::WorkerUp { worker });
+        }
+        while script.scheduler.view().running == 0 {
+            script.jump();
+        }
+    }
+}
+
+#[test]
+fn a_worker_that_ends_in_silence_at_a_resumed_session_may_have_ended_at_the_event() {
+    let limits = Limits {
+        crashes_max: 1,
+        ..limits()
+    };
+    let mut script = Script::working(Config { limits, ..config() });
+    script.prompt(0, &mention(1));
+    script.give(answered(0, "hi"));
+    script.give(settled(0, Verdict::Stored));
+    script.arrive(&reply(2, 1));
+
+    script.give(crashed(0));
+    let told = script.give(settled(1, Verdict::Stored));
+
+    let why = TurnFailure::Poisonous;
+    let outcome = TurnOutcome::Reported { why };
+    assert!(told.contains(&ended(1, thread(1), outcome)), "{told:?}");
 }

@@ -7,6 +7,10 @@ use buzz_proto::schedule::{Config, Policy};
 use crate::args::{During, RunArgs, SessionPolicy};
 use crate::exit::Failure;
 
+/// What the scheduler gives a worker beyond what the worker's own side does: ending a process that
+/// does not react takes seconds.
+const START_MARGIN: Duration = Duration::from_secs(10);
+
 /// The scheduler's settings, without who is answered.
 ///
 /// # Errors
@@ -40,6 +44,9 @@ pub(super) fn scheduler(args: &RunArgs) -> Result<Config, Failure> {
     limits.channel_max = work.queue;
     limits.total_max = work.queue_total;
     limits.context_max = work.context;
+    // The worker's own side sees the silence first, and says what was awaited.
+    limits.start = limits.start.saturating_add(START_MARGIN);
+    limits.session_open = limits.session_open.saturating_add(START_MARGIN);
     Ok(config)
 }
 

@@ -11,7 +11,8 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use buzz_adapters::keep::Keeper;
 use buzz_adapters::url::RelayUrl;
@@ -22,6 +23,11 @@ use sha2::{Digest as _, Sha256};
 use self::document::Owner;
 use crate::exit::{Exit, Failure};
 use crate::ui::Ui;
+
+/// A process that was being started when the agent was killed has the lock until it runs its own
+/// program, which takes an instant.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Far more than all records that are kept at a time.
 const FILE_BYTES_MAX: u64 = 256 << 20;
@@ -68,7 +74,7 @@ impl State {
         }
         let place = Place::of(&folder, url, &key);
         let lock = disk::open_lock(&place.lock).map_err(unusable)?;
-        match lock.try_lock() {
+        match lock_soon(&lock) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(taken(url, &place)),
             Err(TryLockError::Error(error)) => return Err(unusable(error)),
@@ -232,6 +238,17 @@ fn taken(url: &RelayUrl, place: &Place) -> Failure {
 
 fn is_open_to_others(folder: &Path) -> bool {
     std::fs::metadata(folder).is_ok_and(|folder| folder.permissions().mode() & 0o022 != 0)
+}
+
+/// Takes the lock, if it is free or soon is.
+fn lock_soon(lock: &File) -> Result<(), TryLockError> {
+    for _ in 1..LOCK_TRIES {
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+            result @ (Ok(()) | Err(TryLockError::Error(_))) => return result,
+        }
+    }
+    lock.try_lock()
 }
 
 #[cfg(test)]

@@ -45,6 +45,9 @@ fn every_setting_of_work_reaches_the_machine() {
     assert_eq!(limits["hold"], seconds(10));
     assert_eq!(limits["turn_idle"], seconds(900));
     assert_eq!(limits["turn_hard"], seconds(7200));
+    // The worker's own side gives up after 60 s, and says why.
+    assert_eq!(limits["start"], seconds(70));
+    assert_eq!(limits["session_open"], seconds(70));
     assert_eq!(
         (&limits["channel_max"], &limits["total_max"]),
         (&json!(500), &json!(5000))

@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use buzz_adapters::clock::Clock;
 use serde::Serialize;
 use serde_json::json;
 use tracing_subscriber::EnvFilter;
@@ -84,8 +84,7 @@ impl Ui {
 
     /// One line for people, with the time of day (UTC).
     pub(crate) fn event(self, look: Look, line: impl fmt::Display) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = now.map_or(0, |since| since.as_secs());
+        let now = Clock::wall().0;
         self.styled(look, format_args!("{}  {line}", TimeOfDay(now)));
     }
 

@@ -95,16 +95,11 @@ impl Line {
 
     /// The challenge to log in, if one comes.
     pub(super) async fn challenge(&mut self, limit: Duration) -> Result<String, NoAnswer> {
-        self.wait(limit, |frame| match frame {
-            RelayFrame::Auth { challenge } => Some(challenge.to_string()),
-            RelayFrame::Event { .. }
-            | RelayFrame::Ok { .. }
-            | RelayFrame::Eose { .. }
-            | RelayFrame::Closed { .. }
-            | RelayFrame::Notice { .. }
-            | RelayFrame::Count { .. }
-            | RelayFrame::SyncRequired { .. }
-            | RelayFrame::Unknown { .. } => None,
+        self.wait(limit, |frame| {
+            let RelayFrame::Auth { challenge } = frame else {
+                return None;
+            };
+            Some(challenge.to_string())
         })
         .await
     }
@@ -115,21 +110,16 @@ impl Line {
         of: EventId,
         limit: Duration,
     ) -> Result<(bool, Reason), NoAnswer> {
-        self.wait(limit, |frame| match frame {
-            RelayFrame::Ok {
+        self.wait(limit, |frame| {
+            let RelayFrame::Ok {
                 event,
                 accepted,
                 reason,
-            } if event == Some(of) => Some((accepted, reason)),
-            RelayFrame::Event { .. }
-            | RelayFrame::Ok { .. }
-            | RelayFrame::Eose { .. }
-            | RelayFrame::Closed { .. }
-            | RelayFrame::Notice { .. }
-            | RelayFrame::Auth { .. }
-            | RelayFrame::Count { .. }
-            | RelayFrame::SyncRequired { .. }
-            | RelayFrame::Unknown { .. } => None,
+            } = frame
+            else {
+                return None;
+            };
+            (event == Some(of)).then_some((accepted, reason))
         })
         .await
     }

@@ -1,7 +1,8 @@
 //! What a relay is asked, in order, each question only if the one before it was answered.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
+use buzz_adapters::clock::Clock;
 use buzz_adapters::dial;
 use buzz_adapters::http::{HttpClient, Limits};
 use buzz_adapters::keys::npub;
@@ -57,7 +58,7 @@ impl Examination {
         let http = HttpClient::new(self.url.clone(), self.tls.clone());
         let told = self.document(&http, chart).await;
         let date = date.or(told);
-        chart.tell(&clock(date, now()));
+        chart.tell(&clock(date, Clock::wall()));
         if !chart.tell(&self.log_in(&mut line).await) {
             return;
         }
@@ -180,7 +181,7 @@ impl Examination {
             &self.url.relay_tag(),
             &challenge,
             self.attestation.as_ref(),
-            now(),
+            Clock::wall(),
         );
         let Some((id, raw)) = self.signed(&draft) else {
             return unsigned(CHECK);
@@ -278,7 +279,7 @@ impl Examination {
     async fn query(&self, http: &HttpClient<Tokio>, filter: &Filter) -> Option<Vec<Event>> {
         let body = wire::query(std::slice::from_ref(filter));
         let url = self.url.http("/query");
-        let authorization = http_auth(&self.signer, &url, "POST", Some(&body), now())
+        let authorization = http_auth(&self.signer, &url, "POST", Some(&body), Clock::wall())
             .await
             .ok()?;
         let owner = self.attestation.as_ref().map(Attestation::header);
@@ -328,7 +329,7 @@ impl Examination {
         let place = channel.map_or_else(|| "the relay".to_owned(), |channel| channel.to_string());
         let draft = Draft {
             kind: channel.map_or(PRESENCE, |_| TYPING),
-            created_at: now(),
+            created_at: Clock::wall(),
             tags: channel
                 .map(|channel| vec!["h".to_owned(), channel.to_string()])
                 .into_iter()
@@ -375,9 +376,4 @@ const fn call_limits() -> Limits {
         time_max: ANSWER,
         body_bytes_max: BODY_BYTES_MAX,
     }
-}
-
-fn now() -> UnixTime {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    UnixTime(since.map_or(0, |since| since.as_secs()))
 }

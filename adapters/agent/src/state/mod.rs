@@ -12,8 +12,9 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use buzz_adapters::clock::Clock;
 use buzz_adapters::keep::Keeper;
 use buzz_adapters::url::RelayUrl;
 use buzz_proto::ids::PubKey;
@@ -189,8 +190,7 @@ impl Place {
 
     /// Names under which a file that means nothing is kept.
     fn asides(&self) -> impl Iterator<Item = PathBuf> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = now.map_or(0, |since| since.as_secs());
+        let now = Clock::wall().0;
         (1..=ASIDE_MAX).map(move |number| {
             let mut name = self.file.clone().into_os_string();
             name.push(format!(".corrupt-{now}"));

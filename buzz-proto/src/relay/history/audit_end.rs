@@ -20,7 +20,7 @@ use crate::relay::sub_row::Phase;
 use crate::relay::verify::{Checked, Source, Verdict};
 use crate::relay::{Action, BrokeCause, CloseCause, HttpAnswer, Relay, Sub};
 use crate::time::{MonoTime, Now, UnixTime, Why};
-use crate::wire::{Event, SubName};
+use crate::wire::Event;
 
 /// Pages of one audit of a subscription.
 const PAGES_MAX: u32 = 5;
@@ -208,7 +208,7 @@ impl Relay {
     fn take_audit_page(&mut self) -> Option<(Sub, Page)> {
         let (sub, page) = self.audits.take_page()?;
         if let Via::Socket { n, .. } = page.via {
-            self.subs.names.supersede(Some((n, SubName::Page { n })));
+            self.subs.names.supersede_page(n);
         }
         Some((sub, page))
     }

@@ -78,7 +78,7 @@ impl Relay {
         out: &mut Vec<Action>,
     ) {
         match via {
-            Via::Socket { n, .. } => self.subs.names.supersede(Some((n, SubName::Page { n }))),
+            Via::Socket { n, .. } => self.subs.names.supersede_page(n),
             Via::Http(call) => {
                 call.abandon(quotas);
                 let ticket = call.ticket;

@@ -7,7 +7,6 @@ use crate::note::ReadFailure;
 use crate::quotas::Quotas;
 use crate::relay::{Action, Relay};
 use crate::time::MonoTime;
-use crate::wire::SubName;
 
 /// Who waits for a read. Each has one under way at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,9 +67,9 @@ impl Relay {
         match reader {
             Reader::Recovery => self.page_ended(now, out),
             Reader::Answers => {
-                let n = self.page_of(reader).and_then(|page| page.n());
-                let name = n.map(|n| (n, SubName::Page { n }));
-                self.subs.names.supersede(name);
+                if let Some(n) = self.page_of(reader).and_then(|page| page.n()) {
+                    self.subs.names.supersede_page(n);
+                }
                 self.answers.page_ended();
             }
             Reader::Audits => self.audit_eose(now, out),

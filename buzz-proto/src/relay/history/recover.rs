@@ -21,7 +21,7 @@ use crate::relay::sub_row::Phase;
 use crate::relay::verify::Source;
 use crate::relay::{Action, Relay, Sub};
 use crate::time::{MonoTime, Now, UnixTime};
-use crate::wire::{Event, SubName};
+use crate::wire::Event;
 
 /// Pages of one attempt.
 const PAGES_MAX: u32 = 5;
@@ -323,7 +323,7 @@ impl Relay {
         };
         let (sub, number) = (attempt.sub, attempt.number);
         if let Via::Socket { n, .. } = page.via {
-            self.subs.names.supersede(Some((n, SubName::Page { n })));
+            self.subs.names.supersede_page(n);
         }
         let read = Read {
             page: &page,

@@ -1,5 +1,6 @@
 //! An agent on a relay, from its start to its end.
 
+use std::convert::Infallible;
 use std::future::pending;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,6 +27,9 @@ const FAILED_GRACE: Duration = Duration::from_secs(1);
 const GRACE_MARGIN: Duration = Duration::from_secs(10);
 /// What threads get to notice the end; workers are killed by it.
 const RUNTIME_END: Duration = Duration::from_secs(2);
+
+/// How long an agent may be in no channel before that is said: the relay's roster has come by then.
+const ALONE_MAX: Duration = Duration::from_secs(10);
 
 /// Runs an agent until it is told to stop, or its start cannot succeed.
 pub(crate) fn run(args: RunArgs, ui: Ui) -> ExitCode {
@@ -81,6 +85,7 @@ async fn serve(settings: Settings, teller: Teller) -> Result<(), Failure> {
         failure = too_late(give_up, &watch) => failure,
         fault = fault::happened() => return Err(fault),
         () = handle.ended() => return Ok(()),
+        never = say_if_alone(&watch, &teller) => match never {},
         () = signals.first() => {
             let asked = Some(Instant::now());
             handle.shutdown(grace);
@@ -131,6 +136,23 @@ async fn too_late(give_up: Option<Duration>, watch: &Watch) -> Failure {
     }
 }
 
+/// Says once that nobody can speak to the agent, if that is so.
+async fn say_if_alone(watch: &Watch, teller: &Teller) -> Infallible {
+    loop {
+        sleep(ALONE_MAX).await;
+        let (is_alone, has_joined) = watch.company();
+        if is_alone {
+            teller.say(
+                "the agent is in no channel yet, so nobody can speak to it: add its key to one, \
+                 or give --channel; it joins by itself",
+            );
+        }
+        if is_alone || has_joined {
+            return pending().await;
+        }
+    }
+}
+
 /// Watches over the start from all the threads that know something of it.
 #[derive(Clone)]
 struct Watch(Arc<Mutex<Watched>>);
@@ -165,6 +187,12 @@ impl Watch {
         let watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let startup = &watched.startup;
         (!startup.was_live()).then(|| startup.too_late(limit.as_secs()))
+    }
+
+    /// Whether the agent is live without a channel, and whether it has joined one.
+    fn company(&self) -> (bool, bool) {
+        let watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (watched.startup.is_alone(), watched.startup.has_joined())
     }
 
     fn ask(&self, question: impl FnOnce(&mut Startup) -> Option<Failure>) {

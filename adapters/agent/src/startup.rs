@@ -24,6 +24,7 @@ pub(crate) struct Startup {
     /// The worker's program, for sentences.
     command: String,
     was_live: bool,
+    has_joined: bool,
     was_worker_up: bool,
     worker_failures: u32,
     /// Why there is no connection, as last heard.
@@ -39,6 +40,7 @@ impl Startup {
             relay,
             command,
             was_live: false,
+            has_joined: false,
             was_worker_up: false,
             worker_failures: 0,
             obstacle: None,
@@ -49,6 +51,16 @@ impl Startup {
     /// Whether the agent was live.
     pub(crate) const fn was_live(&self) -> bool {
         self.was_live
+    }
+
+    /// Whether the agent was live and has joined no channel: nobody can speak to it.
+    pub(crate) const fn is_alone(&self) -> bool {
+        self.was_live && !self.has_joined
+    }
+
+    /// Whether the agent has joined a channel.
+    pub(crate) const fn has_joined(&self) -> bool {
+        self.has_joined
     }
 
     /// Takes a report; gives the failure if the start cannot succeed.
@@ -107,6 +119,9 @@ impl Startup {
         };
         if let Note::ClockSkew { seconds } = note {
             self.skew = Some(*seconds);
+        }
+        if let Note::Joined { .. } = note {
+            self.has_joined = true;
         }
         let Note::Link(link) = note else {
             return None;
@@ -245,6 +260,7 @@ const fn is_final(class: ReasonClass) -> bool {
 mod tests {
     use std::io;
 
+    use buzz_proto::ids::ChannelId;
     use buzz_proto::schedule::WorkerId;
     use buzz_proto::wire::{Excerpt, RestrictedReason};
 
@@ -287,6 +303,20 @@ mod tests {
         let failure = failure.unwrap();
         assert_eq!(failure.exit, Exit::Refused);
         assert!(failure.text.contains("restricted: not a relay member"));
+    }
+
+    #[test]
+    fn an_agent_is_alone_once_it_is_live_until_it_joins_a_channel() {
+        let mut startup = startup();
+        assert!(!startup.is_alone());
+
+        assert_eq!(startup.report(&live()), None);
+        assert!(startup.is_alone());
+
+        let channel = ChannelId([1; 16]);
+        let joined = Report::Note(Note::Joined { channel });
+        assert_eq!(startup.report(&joined), None);
+        assert!(!startup.is_alone() && startup.has_joined());
     }
 
     #[test]

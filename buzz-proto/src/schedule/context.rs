@@ -233,7 +233,17 @@ impl Part {
             .collect();
         fitting.sort_by_key(|event| (event.created_at(), event.id()));
         let most = usize::try_from(self.config.limits.context_max).unwrap_or(usize::MAX);
-        let fitting = fitting.split_off(fitting.len().saturating_sub(most));
+        let mut left_out = fitting.len().saturating_sub(most);
+        let root = match of.scope {
+            Scope::Thread(_, root) => Some(root),
+            Scope::Conversation(_) => None,
+        };
+        fitting.retain(|event| {
+            // What a thread is about is said at its beginning, however long it became.
+            let is_kept = root == Some(event.id()) || left_out == 0;
+            left_out -= usize::from(!is_kept);
+            is_kept
+        });
         for event in &fitting {
             let ticket = self.tickets.take();
             self.contexts.checks.insert(ticket, (turn, event.id()));

@@ -101,6 +101,24 @@ fn a_conversation_is_told_the_latest_of_its_channel() {
 }
 
 #[test]
+fn a_long_thread_is_told_by_its_root_and_its_latest_messages() {
+    let mut script = Script::working(informed());
+    let (ticket, _) = query_of(&script.arrive(&reply(99, 1)));
+    let root = earlier(1, None, 100);
+    let later: Vec<_> = (2..20)
+        .map(|n| earlier(n, Some(1), 100 + u64::from(n)))
+        .collect();
+    let answer = found(&[&later[..], &[root.clone()]].concat());
+
+    let asked = script.give(Input::Answered { ticket, answer });
+    let begun = confirm(&mut script, &asked);
+
+    let latest = &later[later.len() - 11..];
+    let told = [&[root], latest].concat();
+    assert_eq!(context_of(&begun), Some(Context::Before(told)));
+}
+
+#[test]
 fn what_does_not_belong_there_or_is_not_genuine_is_not_told() {
     let mut script = Script::working(informed());
     let (ticket, _) = query_of(&script.arrive(&reply(9, 1)));

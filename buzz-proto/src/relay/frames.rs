@@ -1,7 +1,6 @@
 //! What is recorded of each frame.
 
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use bytes::Bytes;
 
@@ -10,16 +9,13 @@ use super::link::Return;
 use super::outbound::MessageStamp;
 use super::subs::{Origin, Retry, retry_after};
 use super::verify::Source;
-use super::{Action, Channels, CloseCause, Relay, Sub, SubState, stale};
+use super::{Action, CloseCause, Relay, Sub, SubState, stale};
 use crate::gate::Refusal;
 use crate::ids::{ConnId, EventId};
 use crate::note::{LinkNote, Note, Quota, ReadFailure, RefusedWhy, StaleWhat, SubPhase};
 use crate::quotas::Quotas;
 use crate::time::{MonoTime, WallClock};
 use crate::wire::{self, Event, Excerpt, Reason, ReasonClass, RelayFrame, SubName};
-
-/// Between two requests for a channel of which nobody says when it can be read.
-const REFUSED_AGAIN: Duration = Duration::from_secs(3600);
 
 /// What every frame may touch beside the part itself.
 pub(super) struct Context<'a> {
@@ -267,10 +263,7 @@ impl Relay {
                     .push(Action::Note(Note::Subscription { sub, phase }));
             }
         }
-        // Nobody tells of a membership in channels that were given.
-        let is_told = self.config.channels == Channels::Roster;
-        let again = (!is_told).then_some(REFUSED_AGAIN);
-        self.subs.refused(sub, retry, again, context.now);
+        self.subs.refused(sub, retry, context.now);
     }
 
     /// A request was answered, and not because there were too many.

@@ -151,6 +151,8 @@ pub struct View {
     pub outbound: usize,
     /// Lost events that are known by id and will be read again.
     pub lost: usize,
+    /// Whether no connection is tried any more, because the relay's URL cannot be used.
+    pub is_stopped: bool,
     /// Whether the part has ended.
     pub is_ended: bool,
 }
@@ -254,6 +256,7 @@ impl Relay {
             verifying: self.pending.len(),
             outbound: self.outbound.len(),
             lost: self.subs.iter().map(|(_, row)| row.loss.ids_len()).sum(),
+            is_stopped: self.link.is_stopped(),
             is_ended: self.end == End::Ended,
         }
     }

@@ -72,9 +72,9 @@ pub(super) enum Phase {
     Waiting {
         until: MonoTime,
     },
-    /// It is asked for again then; without that, when something changes.
+    /// It is asked for again then, or when something changes.
     Refused {
-        until: Option<MonoTime>,
+        until: MonoTime,
     },
 }
 

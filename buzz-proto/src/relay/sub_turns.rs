@@ -57,10 +57,10 @@ impl Subs {
                 && match &row.phase {
                     Phase::Wanted => true,
                     Phase::Requested(request) => request.is_overdue,
-                    Phase::Waiting { until } | Phase::Refused { until: Some(until) } => {
+                    Phase::Waiting { until } | Phase::Refused { until } => {
                         now.reached(*until, Why::Resubscribe)
                     }
-                    Phase::Live { .. } | Phase::Refused { until: None } => false,
+                    Phase::Live { .. } => false,
                 };
             count = count.saturating_add(u32::from(is_due));
             is_due

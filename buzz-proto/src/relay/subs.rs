@@ -32,6 +32,8 @@ pub(super) struct Subs {
 
 /// A relay that refuses for good may have been asked before it knew of a membership.
 const ONCE_MORE: Duration = Duration::from_secs(90);
+/// From then on, because nobody may tell when it changes its mind.
+const NOW_AND_THEN: Duration = Duration::from_secs(3600);
 
 /// Whose frame it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -296,13 +298,7 @@ impl Subs {
 
     /// The relay ended or refused the current request. One that is refused for good is asked for once
     /// more, and then every `again`.
-    pub(super) fn refused(
-        &mut self,
-        sub: Sub,
-        retry: Retry,
-        again: Option<Duration>,
-        now: MonoTime,
-    ) {
+    pub(super) fn refused(&mut self, sub: Sub, retry: Retry, now: MonoTime) {
         let Some(row) = self.rows.get_mut(&sub) else {
             return;
         };
@@ -313,14 +309,14 @@ impl Subs {
                 until: now.after(row.ladder.climb()),
             },
             Retry::Never => {
-                let again = if row.is_doubtful {
-                    again
+                let was_doubtful = core::mem::replace(&mut row.is_doubtful, true);
+                let wait = if was_doubtful {
+                    NOW_AND_THEN
                 } else {
-                    Some(ONCE_MORE)
+                    ONCE_MORE
                 };
-                row.is_doubtful = true;
                 Phase::Refused {
-                    until: again.map(|again| now.after(again)),
+                    until: now.after(wait),
                 }
             }
         };

@@ -241,7 +241,7 @@ impl Part {
         fitting.retain(|event| {
             // What a thread is about is said at its beginning, however long it became.
             let is_kept = root == Some(event.id()) || left_out == 0;
-            left_out -= usize::from(!is_kept);
+            left_out = left_out.saturating_sub(usize::from(!is_kept));
             is_kept
         });
         for event in &fitting {

@@ -98,14 +98,23 @@ pub struct Known {
 /// Feeds `part` from `bytes` until they end. The script checks the contract of every call.
 pub fn drive<P: Chaos>(part: P, bytes: &[u8]) -> Script<P> {
     let mut script = script(part);
+    drive_on(&mut script, bytes);
+    script
+}
+
+/// As [`drive`], from where a script stands. Orders not looked at are forgotten.
+pub fn drive_on<P: Chaos>(script: &mut Script<P>, bytes: &[u8]) {
     let mut known = Known::default();
+    script.orders();
+    for order in script.history() {
+        P::learn(order, &mut known);
+    }
     let mut dice = Dice::new(bytes);
     while dice.bytes.len() > 0 {
-        pass_time(&mut script, &mut dice, &mut known);
+        pass_time(script, &mut dice, &mut known);
         script.input(P::draw(&mut dice, &known));
-        learn(&mut script, &mut known);
+        learn(script, &mut known);
     }
-    script
 }
 
 fn learn<P: Chaos>(script: &mut Script<P>, known: &mut Known) {

@@ -13,6 +13,7 @@ pub mod bench;
 pub mod chaos;
 pub mod fleet;
 pub mod machine;
+pub mod obliging;
 pub mod part;
 pub mod relay;
 pub mod scenario;

@@ -236,3 +236,21 @@ fn one_live_event_does_not_make_an_empty_history_believed() {
     bench.run_for(30 * SECOND);
     bench.expect_delivered(missed.into_iter().chain([known, live]));
 }
+
+#[test]
+fn without_a_time_a_first_start_owes_nothing_of_a_full_first_page_and_all_that_follows() {
+    let mut config = given(&[1]);
+    config.limits.page = 50;
+    let mut bench = Bench::new(config, &Consumer::External { slots: 256 });
+    let begin = bench.present();
+    for n in 0..160 {
+        bench.store(n, 1, begin);
+    }
+    bench.script.live();
+    bench.settle();
+    let owed: Vec<_> = (200..260)
+        .map(|n| bench.publish(n, 1, bench.present()))
+        .collect();
+    bench.run_for(20 * MINUTE);
+    bench.expect_delivered(owed);
+}

@@ -108,7 +108,7 @@ fn a_long_thread_is_told_by_its_root_and_its_latest_messages() {
     let later: Vec<_> = (2..20)
         .map(|n| earlier(n, Some(1), 100 + u64::from(n)))
         .collect();
-    let answer = found(&[&later[..], &[root.clone()]].concat());
+    let answer = found(&[&later[..], std::slice::from_ref(&root)].concat());
 
     let asked = script.give(Input::Answered { ticket, answer });
     let begun = confirm(&mut script, &asked);

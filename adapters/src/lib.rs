@@ -5,13 +5,16 @@
 //! instead, and their answers are published. `examples/echo_agent.rs` is a whole agent.
 //!
 //! One driver serves every runtime. It is generic over [`runtime::Runtime`], which asks for name
-//! resolution, a TCP stream, a sleep and tasks; `tokio.rs` is one implementation of it and nothing
-//! else, and a further runtime is another. Nothing here decides: what to retry, when, and what to
+//! resolution, a TCP stream, a sleep and tasks, and [`runtime::Processes`] for workers that are
+//! child processes; `tokio.rs` and `async_std.rs` are implementations of them and nothing else,
+//! and a further runtime is another. Nothing here decides: what to retry, when, and what to
 //! drop is the machine's.
 //!
 //! Keys stay in the [`sign::Signer`]. They are wiped when dropped and never printed.
 
 pub mod acp;
+#[cfg(feature = "async-std")]
+pub mod async_std;
 pub mod clock;
 pub mod connect;
 mod delivery;

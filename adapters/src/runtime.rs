@@ -1,10 +1,13 @@
-//! What a runtime must offer. Everything else in this crate is generic over [`Runtime`], so a
-//! further runtime is one implementation of it.
+//! What a runtime must offer. Everything else in this crate is generic over [`Runtime`], and over
+//! [`Processes`] where workers are child processes, so a further runtime is one implementation of
+//! them.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::process::{Command, ExitStatus};
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_io::{AsyncRead, AsyncWrite};
@@ -43,6 +46,43 @@ pub trait Runtime: Send + Sync + 'static {
     ) -> impl Future<Output = Option<T>> + Send;
 }
 
+/// Child processes of a runtime.
+pub trait Processes: Runtime {
+    /// A running process.
+    type Child: Child;
+
+    /// Starts a process with pipes for its three streams. It is killed when its [`Child`] is
+    /// dropped, and not left as a zombie.
+    ///
+    /// # Errors
+    /// The program cannot be run.
+    fn start(command: Command) -> io::Result<Self::Child>;
+}
+
+/// A running process. Each of its streams can be taken once.
+pub trait Child: Send + 'static {
+    /// What it reads.
+    type Stdin: AsyncWrite + Unpin + Send + 'static;
+    /// What it writes.
+    type Stdout: AsyncRead + Unpin + Send + 'static;
+    /// Its complaints.
+    type Stderr: AsyncRead + Unpin + Send + 'static;
+
+    /// Its number, until its exit was awaited.
+    fn id(&self) -> Option<u32>;
+    /// What it reads.
+    fn take_stdin(&mut self) -> Option<Self::Stdin>;
+    /// What it writes.
+    fn take_stdout(&mut self) -> Option<Self::Stdout>;
+    /// Its complaints.
+    fn take_stderr(&mut self) -> Option<Self::Stderr>;
+    /// Awaits its exit; may be dropped and asked again.
+    ///
+    /// # Errors
+    /// It cannot be waited for.
+    fn wait(&mut self) -> impl Future<Output = io::Result<ExitStatus>> + Send;
+}
+
 /// Why no TCP connection came about.
 #[derive(Debug)]
 pub(crate) enum ReachError {
@@ -71,6 +111,20 @@ pub(crate) async fn reach<R: Runtime>(host: &str, port: u16) -> Result<R::Stream
         }
     }
     R::connect(*last).await.map_err(ReachError::Connect)
+}
+
+/// Lets other tasks of the thread have their turn.
+pub(crate) async fn yield_now() {
+    let mut has_yielded = false;
+    poll_fn(|cx| {
+        if has_yielded {
+            return Poll::Ready(());
+        }
+        has_yielded = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// The result of `work`, or `None` if it takes longer than `limit`; it is then dropped.

@@ -4,27 +4,29 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::process::{Command, ExitStatus, Stdio};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use ::tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
+use ::tokio::io::{self as tokio_io, ReadBuf};
 use ::tokio::net::{TcpStream, lookup_host};
+use ::tokio::process;
 use futures_io::{AsyncRead, AsyncWrite};
 
-use crate::runtime::Runtime;
+use crate::runtime::{Child, Processes, Runtime};
 
 /// Runs on the tokio runtime of the caller, which must have its I/O and time drivers enabled.
 #[derive(Clone, Copy, Debug)]
 pub struct Tokio;
 
 impl Runtime for Tokio {
-    type Stream = Stream;
+    type Stream = Stream<TcpStream>;
 
     async fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         Ok(lookup_host((host, port)).await?.collect())
     }
 
-    async fn connect(address: SocketAddr) -> io::Result<Stream> {
+    async fn connect(address: SocketAddr) -> io::Result<Self::Stream> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         Ok(Stream(stream))
@@ -46,11 +48,50 @@ impl Runtime for Tokio {
     }
 }
 
-/// A TCP stream of tokio behind the traits of futures-io.
-#[derive(Debug)]
-pub struct Stream(pub TcpStream);
+impl Processes for Tokio {
+    type Child = process::Child;
 
-impl AsyncRead for Stream {
+    fn start(command: Command) -> io::Result<process::Child> {
+        process::Command::from(command)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+    }
+}
+
+impl Child for process::Child {
+    type Stdin = Stream<process::ChildStdin>;
+    type Stdout = Stream<process::ChildStdout>;
+    type Stderr = Stream<process::ChildStderr>;
+
+    fn id(&self) -> Option<u32> {
+        Self::id(self)
+    }
+
+    fn take_stdin(&mut self) -> Option<Self::Stdin> {
+        self.stdin.take().map(Stream)
+    }
+
+    fn take_stdout(&mut self) -> Option<Self::Stdout> {
+        self.stdout.take().map(Stream)
+    }
+
+    fn take_stderr(&mut self) -> Option<Self::Stderr> {
+        self.stderr.take().map(Stream)
+    }
+
+    async fn wait(&mut self) -> io::Result<ExitStatus> {
+        Self::wait(self).await
+    }
+}
+
+/// A stream of tokio behind the traits of futures-io.
+#[derive(Debug)]
+pub struct Stream<S>(pub S);
+
+impl<S: tokio_io::AsyncRead + Unpin> AsyncRead for Stream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -62,7 +103,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl<S: tokio_io::AsyncWrite + Unpin> AsyncWrite for Stream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -117,10 +117,9 @@ fn external(url: RelayUrl) -> Setup {
 }
 
 fn workers() -> StartWorkers {
-    let runtime = tokio::runtime::Handle::current();
     Box::new(|facts: Facts| -> Box<dyn Workers> {
         let settings = AcpSettings::new("true");
-        Box::new(AcpPool::new(settings, runtime, move |fact| facts(fact)))
+        Box::new(AcpPool::<Tokio>::new(settings, move |fact| facts(fact)))
     })
 }
 

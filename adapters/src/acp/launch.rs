@@ -1,44 +1,45 @@
 //! The start of a worker process, and the group it lives in.
 
 use std::ffi::OsStr;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::Command;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use tokio::process::{Child, Command};
 
 use super::AcpSettings;
 
-/// The process group of a worker; killed when dropped.
-pub(super) struct Group(Option<Pid>);
+/// The process group of a worker, as its task and its pool know it.
+#[derive(Clone, Default)]
+pub(super) struct Group(Arc<Mutex<Option<Pid>>>);
 
 impl Group {
-    pub(super) fn of(child: &Child) -> Self {
-        let leader = child.id().and_then(|id| i32::try_from(id).ok());
-        Self(leader.map(Pid::from_raw))
+    /// Its first process has this number.
+    pub(super) fn lead(&self, id: Option<u32>) {
+        let leader = id.and_then(|id| i32::try_from(id).ok());
+        *self.leader() = leader.map(Pid::from_raw);
     }
 
     pub(super) fn signal(&self, signal: Signal) {
-        if let Some(leader) = self.0 {
+        if let Some(leader) = *self.leader() {
             // Nobody left to signal is what is hoped for.
             let _nobody = killpg(leader, signal);
         }
     }
 
     /// Once all are gone the id may come to belong to others.
-    pub(super) const fn disarm(&mut self) {
-        self.0 = None;
+    pub(super) fn disarm(&self) {
+        *self.leader() = None;
+    }
+
+    fn leader(&self) -> MutexGuard<'_, Option<Pid>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.signal(Signal::SIGKILL);
-    }
-}
-
-/// What starts a worker: piped streams, a group of its own, and no keys.
+/// What starts a worker: in a group of its own, and without keys.
 pub(super) fn command(settings: &AcpSettings) -> Command {
     // The path would otherwise be looked for in the new working directory.
     let program = Path::new(&settings.command);
@@ -51,11 +52,7 @@ pub(super) fn command(settings: &AcpSettings) -> Command {
     command
         .args(&settings.args)
         .current_dir(&settings.cwd)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true);
+        .process_group(0);
     for (name, value) in std::env::vars_os() {
         if holds_key(&name, &value) {
             command.env_remove(name);

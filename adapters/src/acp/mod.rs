@@ -10,26 +10,16 @@
 //!
 //! What the protocol says is decided without a runtime (lines in; facts and lines out), so that
 //! only the handling of the process depends on one.
-#![cfg_attr(
-    not(feature = "tokio"),
-    expect(
-        dead_code,
-        reason = "the protocol is driven by the process of a runtime"
-    )
-)]
 
 mod answer;
 mod codec;
 pub mod echo;
 mod failure;
-#[cfg(feature = "tokio")]
 mod launch;
 mod limit;
 mod permission;
 mod phase;
-#[cfg(feature = "tokio")]
 mod pool;
-#[cfg(feature = "tokio")]
 mod process;
 mod prompt;
 mod reply;
@@ -42,7 +32,6 @@ use std::sync::Arc;
 
 use buzz_proto::schedule::{Action, Input};
 
-#[cfg(feature = "tokio")]
 pub use pool::AcpPool;
 pub use settings::{AcpLimits, AcpSettings, AcpSettingsHandle, Permissions};
 

@@ -2,66 +2,73 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use buzz_proto::ids::TurnId;
 use buzz_proto::schedule::{Action, DownCause, Input, OpenCause, SessionRef, WorkerId};
 use buzz_proto::wire::Excerpt;
-use tokio::runtime::Handle;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tokio::task::AbortHandle;
+use futures_channel::mpsc::{UnboundedSender, unbounded};
+use futures_util::future::{AbortHandle, abortable};
+use nix::sys::signal::Signal;
 
+use super::launch::Group;
 use super::process::{self, Command};
 use super::session::{Order, Turn};
 use super::{AcpSettingsHandle, Facts, Workers};
+use crate::runtime::Processes;
 
-/// Workers as child processes on a tokio runtime.
+/// Workers as child processes of a runtime.
 ///
 /// Dropping it kills every process group at once; to end workers gently, order `Kill` for each and
 /// await `WorkerDown`.
-pub struct AcpPool {
+pub struct AcpPool<R> {
     settings: AcpSettingsHandle,
-    runtime: Handle,
     facts: Facts,
     workers: BTreeMap<WorkerId, Row>,
+    runtime: PhantomData<fn() -> R>,
 }
 
 struct Row {
     orders: UnboundedSender<Command>,
     task: AbortHandle,
+    group: Group,
     /// The turn it was last given.
     turn: Option<TurnId>,
 }
 
-impl AcpPool {
+impl<R: Processes> AcpPool<R> {
     /// A pool without workers, with settings that stay or the handle to settings that change.
-    /// `runtime` must have I/O and time enabled; `facts` is called on its threads.
+    /// `facts` is called on the threads of the runtime, in which orders must be given.
     #[must_use]
     pub fn new(
         settings: impl Into<AcpSettingsHandle>,
-        runtime: Handle,
         facts: impl Fn(Input) + Send + Sync + 'static,
     ) -> Self {
         Self {
             settings: settings.into(),
-            runtime,
             facts: Arc::new(facts),
             workers: BTreeMap::new(),
+            runtime: PhantomData,
         }
     }
 
     fn spawn(&mut self, worker: WorkerId) {
         self.workers.retain(|_, row| !row.orders.is_closed());
-        let (orders, inbox) = unbounded_channel();
+        let (orders, inbox) = unbounded();
         let settings = self.settings.current();
         let facts = Arc::clone(&self.facts);
-        let task = self
-            .runtime
-            .spawn(process::run(worker, settings, inbox, facts))
-            .abort_handle();
+        let group = Group::default();
+        let run = process::run::<R>(worker, settings, group.clone(), inbox, facts);
+        let (run, task) = abortable(run);
+        R::spawn(async move {
+            // Without the pool nobody hears of its end.
+            let _aborted = run.await;
+        });
         let row = Row {
             orders,
             task,
+            group,
             turn: None,
         };
         self.workers.insert(worker, row);
@@ -73,7 +80,7 @@ impl AcpPool {
             return (self.facts)(Input::WorkerDown { worker, cause });
         };
         // Its task says that the worker is down, or has said so.
-        let _ended = row.orders.send(Command::Kill);
+        let _ended = row.orders.unbounded_send(Command::Kill);
     }
 
     fn start(&mut self, order: Turn) {
@@ -82,7 +89,7 @@ impl AcpPool {
         let row = self.workers.get_mut(&worker);
         let is_taken = row.is_some_and(|row| {
             row.turn = Some(turn);
-            row.orders.send(order).is_ok()
+            row.orders.unbounded_send(order).is_ok()
         });
         if !is_taken {
             let text = Excerpt::new("the worker has ended");
@@ -94,18 +101,22 @@ impl AcpPool {
     fn cancel(&self, turn: TurnId) {
         // A worker that has ended said so, and that ends its turn.
         for row in self.workers.values().filter(|row| row.turn == Some(turn)) {
-            let _ended = row.orders.send(Command::Order(Order::Cancel(turn)));
+            let _ended = row
+                .orders
+                .unbounded_send(Command::Order(Order::Cancel(turn)));
         }
     }
 
     fn close(&self, session: SessionRef) {
         if let Some(row) = self.workers.get(&session.worker) {
-            let _ended = row.orders.send(Command::Order(Order::Close(session)));
+            let _ended = row
+                .orders
+                .unbounded_send(Command::Order(Order::Close(session)));
         }
     }
 }
 
-impl Workers for AcpPool {
+impl<R: Processes> Workers for AcpPool<R> {
     fn perform(&mut self, action: Action) {
         match action {
             Action::Spawn { worker } => self.spawn(worker),
@@ -140,15 +151,17 @@ impl Workers for AcpPool {
     }
 }
 
-impl Drop for AcpPool {
+impl<R> Drop for AcpPool<R> {
     fn drop(&mut self) {
         for row in self.workers.values() {
             row.task.abort();
+            // The program may end before the task does.
+            row.group.signal(Signal::SIGKILL);
         }
     }
 }
 
-impl fmt::Debug for AcpPool {
+impl<R> fmt::Debug for AcpPool<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AcpPool")
             .field("settings", &self.settings)

@@ -3,7 +3,9 @@
 mod ending;
 
 use std::collections::VecDeque;
+use std::future::pending;
 use std::io;
+use std::pin::pin;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,9 +13,12 @@ use std::time::{Duration, Instant};
 use buzz_proto::schedule::{DownCause, Input, WorkerId};
 use buzz_proto::time::{MonoTime, Now, Why};
 use buzz_proto::wire::Excerpt;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
-use tokio::sync::mpsc::UnboundedReceiver;
+use futures_channel::mpsc::UnboundedReceiver;
+use futures_io::{AsyncRead, AsyncWrite};
+use futures_util::{
+    AsyncReadExt as _, AsyncWriteExt as _, FutureExt as _, StreamExt as _, select_biased,
+};
+use nix::sys::signal::Signal;
 
 use super::codec::{Lines, TooLong};
 use super::launch::{Group, command};
@@ -21,6 +26,7 @@ use super::session::{Client, Moment, Order, Output};
 use super::stderr::Tail;
 use super::{AcpSettings, Facts};
 use crate::clock::Clock;
+use crate::runtime::{Child, Processes, yield_now};
 
 /// Reading pauses while so much waits to be written: a worker that asks and does not listen must
 /// not fill the memory.
@@ -39,13 +45,14 @@ pub(super) enum Command {
 }
 
 /// Starts a worker and stays with it until it is gone; `WorkerDown` is its last fact.
-pub(super) async fn run(
+pub(super) async fn run<R: Processes>(
     worker: WorkerId,
     settings: Arc<AcpSettings>,
+    group: Group,
     mut orders: UnboundedReceiver<Command>,
     facts: Facts,
 ) {
-    let cause = match Process::start(worker, settings, Arc::clone(&facts)) {
+    let cause = match Process::<R>::start(worker, settings, group, Arc::clone(&facts)) {
         Ok(mut process) => {
             let end = process.serve(&mut orders).await;
             process.end(end).await
@@ -57,13 +64,12 @@ pub(super) async fn run(
     facts(Input::WorkerDown { worker, cause });
 }
 
-struct Process {
-    /// Before the child, so that the group is killed while the child still holds its id.
+struct Process<R: Processes> {
     group: Group,
-    child: Child,
-    stdin: Option<ChildStdin>,
-    stdout: Option<ChildStdout>,
-    stderr: Option<ChildStderr>,
+    child: R::Child,
+    stdin: Option<<R::Child as Child>::Stdin>,
+    stdout: Option<<R::Child as Child>::Stdout>,
+    stderr: Option<<R::Child as Child>::Stderr>,
     lines: Lines,
     tail: Tail,
     client: Client,
@@ -96,20 +102,26 @@ enum Happening {
     Woken,
 }
 
-impl Process {
-    fn start(worker: WorkerId, settings: Arc<AcpSettings>, facts: Facts) -> Result<Self, Excerpt> {
-        let mut child = command(&settings).spawn().map_err(|error| {
+impl<R: Processes> Process<R> {
+    fn start(
+        worker: WorkerId,
+        settings: Arc<AcpSettings>,
+        group: Group,
+        facts: Facts,
+    ) -> Result<Self, Excerpt> {
+        let mut child = R::start(command(&settings)).map_err(|error| {
             let command = &settings.command;
             Excerpt::new(&format!("cannot run {command:?}: {error}"))
         })?;
+        group.lead(child.id());
         let epoch = Instant::now();
         let mut out = Vec::new();
         let client = Client::new(worker, Arc::clone(&settings), MonoTime::ZERO, &mut out);
         Ok(Self {
-            group: Group::of(&child),
-            stdin: child.stdin.take(),
-            stdout: child.stdout.take(),
-            stderr: child.stderr.take(),
+            group,
+            stdin: child.take_stdin(),
+            stdout: child.take_stdout(),
+            stderr: child.take_stderr(),
             child,
             lines: Lines::new(settings.limits.line_bytes_max),
             tail: Tail::default(),
@@ -126,7 +138,7 @@ impl Process {
 
     /// Carries lines and orders until there is a reason to stop.
     async fn serve(&mut self, orders: &mut UnboundedReceiver<Command>) -> End {
-        let mut scratch = vec![0; READ_BYTES];
+        let mut scratch = Scratch::new();
         loop {
             let mut now = Now::new(self.now());
             let mut out = Vec::new();
@@ -149,7 +161,7 @@ impl Process {
             }
             if has_read {
                 // A worker that never falls silent must not keep the thread from others.
-                tokio::task::yield_now().await;
+                yield_now().await;
             }
         }
     }
@@ -158,29 +170,33 @@ impl Process {
         &mut self,
         orders: &mut UnboundedReceiver<Command>,
         wake: Option<MonoTime>,
-        scratch: &mut [u8],
+        scratch: &mut Scratch,
     ) -> Happening {
         let may_read = self.waiting.len() < WAITING_MAX;
         let line = match self.waiting.front() {
             Some(Output::Write(line) | Output::Prompt(line)) => line.get(self.written..),
             Some(Output::Fact(_) | Output::End(_)) | None => None,
         };
-        let (stdout, stderr) = (&mut self.stdout, &mut self.stderr);
         let wake = wake.map(|at| self.epoch + Duration::from_nanos(at.as_nanos()));
-        tokio::select! {
-            // Orders first: a worker that never falls silent can still be cancelled and ended.
-            // Standard error last: a worker that is held up there falls silent on the other.
-            biased;
-            order = orders.recv() => Happening::Ordered(order),
-            () = sleep_until(wake) => Happening::Woken,
-            status = self.child.wait() => Happening::Exited(status),
-            written = write(&mut self.stdin, line) => Happening::Written(written),
-            read = read(stdout, self.lines.buffer()), if may_read => Happening::Read(read),
-            read = read_into(stderr, scratch) => Happening::Stderr(read),
+        let stdout = self.stdout.as_mut().filter(|_| may_read);
+        let mut woken = pin!(sleep_until::<R>(wake).fuse());
+        let mut exit = pin!(self.child.wait().fuse());
+        let mut write = pin!(write(&mut self.stdin, line).fuse());
+        let mut read_out = pin!(read(stdout, &mut scratch.stdout).fuse());
+        let mut read_err = pin!(read(self.stderr.as_mut(), &mut scratch.stderr).fuse());
+        // Orders first: a worker that never falls silent can still be cancelled and ended.
+        // Standard error last: a worker that is held up there falls silent on the other.
+        select_biased! {
+            order = orders.next() => Happening::Ordered(order),
+            () = woken => Happening::Woken,
+            status = exit => Happening::Exited(status),
+            written = write => Happening::Written(written),
+            read = read_out => Happening::Read(read),
+            read = read_err => Happening::Stderr(read),
         }
     }
 
-    fn take(&mut self, happening: Happening, scratch: &[u8]) -> Result<(), End> {
+    fn take(&mut self, happening: Happening, scratch: &Scratch) -> Result<(), End> {
         match happening {
             Happening::Woken => {}
             Happening::Ordered(Some(Command::Order(order))) => {
@@ -190,9 +206,12 @@ impl Process {
             }
             Happening::Ordered(Some(Command::Kill) | None) => return Err(End::Ordered),
             Happening::Read(Ok(0) | Err(_)) => return Err(End::Closed("it closed its output")),
-            Happening::Read(Ok(_)) => self.read_lines().map_err(End::Fault)?,
+            Happening::Read(Ok(length)) => {
+                let bytes = &scratch.stdout[..length];
+                self.read_lines(bytes).map_err(End::Fault)?;
+            }
             Happening::Stderr(Ok(0) | Err(_)) => self.stderr = None,
-            Happening::Stderr(Ok(length)) => self.note_stderr(&scratch[..length]),
+            Happening::Stderr(Ok(length)) => self.note_stderr(&scratch.stderr[..length]),
             Happening::Written(Ok(0) | Err(_)) => return Err(End::Closed("it closed its input")),
             Happening::Written(Ok(length)) => self.advance_write(length),
             Happening::Exited(Ok(status)) => return Err(End::Exited(status)),
@@ -205,7 +224,9 @@ impl Process {
         Ok(())
     }
 
-    fn read_lines(&mut self) -> Result<(), DownCause> {
+    /// Takes what was read from its output.
+    fn read_lines(&mut self, bytes: &[u8]) -> Result<(), DownCause> {
+        self.lines.buffer().extend_from_slice(bytes);
         let (time, wall) = (self.now(), Clock::wall());
         let (at, mut out) = (Moment { time, wall }, Vec::new());
         let outcome = loop {
@@ -271,37 +292,55 @@ impl Process {
     }
 }
 
-async fn read(stream: &mut Option<ChildStdout>, buffer: &mut bytes::BytesMut) -> io::Result<usize> {
-    buffer.reserve(READ_BYTES);
-    match stream {
-        Some(stream) => stream.read_buf(buffer).await,
-        None => std::future::pending().await,
+/// Where what is read lands first.
+struct Scratch {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+impl Scratch {
+    fn new() -> Self {
+        Self {
+            stdout: vec![0; READ_BYTES],
+            stderr: vec![0; READ_BYTES],
+        }
+    }
+}
+
+/// The group goes before the child, while that still holds its id.
+impl<R: Processes> Drop for Process<R> {
+    fn drop(&mut self) {
+        self.group.signal(Signal::SIGKILL);
+        self.group.disarm();
     }
 }
 
 /// Never ends without a stream.
-async fn read_into<S: tokio::io::AsyncRead + Unpin>(
-    stream: &mut Option<S>,
+async fn read<S: AsyncRead + Unpin>(
+    stream: Option<&mut S>,
     buffer: &mut [u8],
 ) -> io::Result<usize> {
     match stream {
         Some(stream) => stream.read(buffer).await,
-        None => std::future::pending().await,
+        None => pending().await,
     }
 }
 
 /// Never ends without something to write.
-async fn write(stream: &mut Option<ChildStdin>, bytes: Option<&[u8]>) -> io::Result<usize> {
+async fn write<S: AsyncWrite + Unpin>(
+    stream: &mut Option<S>,
+    bytes: Option<&[u8]>,
+) -> io::Result<usize> {
     match (stream, bytes) {
         (Some(stream), Some(bytes)) => stream.write(bytes).await,
-        (_, None) | (None, Some(_)) => std::future::pending().await,
+        (_, None) | (None, Some(_)) => pending().await,
     }
 }
 
-async fn sleep_until(at: Option<Instant>) {
+async fn sleep_until<R: Processes>(at: Option<Instant>) {
     match at {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
-        None => std::future::pending().await,
+        Some(at) => R::sleep(at.saturating_duration_since(Instant::now())).await,
+        None => pending().await,
     }
 }
 

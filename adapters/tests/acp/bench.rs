@@ -3,7 +3,9 @@
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use buzz_adapters::acp::{AcpPool, AcpSettings, AcpSettingsHandle, Workers as _};
+use buzz_adapters::acp::{AcpPool, AcpSettings, AcpSettingsHandle, Workers};
+use buzz_adapters::async_std::AsyncStd;
+use buzz_adapters::tokio::Tokio;
 use buzz_proto::ids::{ChannelId, EventId, TurnId};
 use buzz_proto::schedule::{
     Action, Context, DownCause, Input, Scope, Session, SessionRef, StopReason, TurnEnd, WorkerId,
@@ -25,9 +27,15 @@ pub(crate) const SESSION: SessionRef = SessionRef {
 };
 
 pub(crate) struct Bench {
-    pool: Option<AcpPool>,
+    pool: Option<Box<dyn Workers>>,
     facts: Receiver<Input>,
-    _runtime: Runtime,
+    /// Where the suite runs on tokio.
+    tokio: Option<Runtime>,
+}
+
+/// The suite is built once for each runtime, under a name of its own.
+fn is_on_tokio() -> bool {
+    env!("CARGO_CRATE_NAME") == "acp"
 }
 
 /// Settings that start this test binary as an agent in `mode`.
@@ -56,19 +64,22 @@ pub(crate) fn deaf_to_sigterm(inner: AcpSettings) -> AcpSettings {
 
 impl Bench {
     pub(crate) fn new(settings: impl Into<AcpSettingsHandle>) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .unwrap();
         let (sender, facts) = channel();
-        let pool = AcpPool::new(settings, runtime.handle().clone(), move |fact| {
+        let tell = move |fact| {
             let _gone = sender.send(fact);
-        });
+        };
+        let (pool, tokio): (Box<dyn Workers>, _) = if is_on_tokio() {
+            let mut runtime = tokio::runtime::Builder::new_multi_thread();
+            let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
+            let pool = AcpPool::<Tokio>::new(settings, tell);
+            (Box::new(pool), Some(runtime))
+        } else {
+            (Box::new(AcpPool::<AsyncStd>::new(settings, tell)), None)
+        };
         Self {
             pool: Some(pool),
             facts,
-            _runtime: runtime,
+            tokio,
         }
     }
 
@@ -81,6 +92,7 @@ impl Bench {
     }
 
     pub(crate) fn order(&mut self, action: Action) {
+        let _inside = self.tokio.as_ref().map(Runtime::enter);
         self.pool.as_mut().unwrap().perform(action);
     }
 

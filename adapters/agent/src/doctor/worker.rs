@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use buzz_adapters::acp::{AcpPool, AcpSettings, Workers as _};
+use buzz_adapters::tokio::Tokio;
 use buzz_proto::schedule::{Action, DownCause, Input, WorkerId};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout;
@@ -22,7 +23,7 @@ const END: Duration = Duration::from_secs(10);
 pub(super) async fn check(settings: AcpSettings) -> Finding {
     let (limit, command) = (settings.limits.start, settings.command.clone());
     let (sender, mut facts) = unbounded_channel();
-    let mut pool = AcpPool::new(settings, tokio::runtime::Handle::current(), move |fact| {
+    let mut pool = AcpPool::<Tokio>::new(settings, move |fact| {
         // Nobody waits for what comes after the verdict.
         let _gone = sender.send(fact);
     });

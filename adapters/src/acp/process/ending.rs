@@ -1,14 +1,17 @@
 //! The end of a worker process: its last words, and nothing of its group left behind.
 
 use std::os::unix::process::ExitStatusExt as _;
+use std::pin::pin;
 use std::process::ExitStatus;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use buzz_proto::schedule::DownCause;
 use buzz_proto::wire::Excerpt;
+use futures_util::{FutureExt as _, select_biased};
 use nix::sys::signal::Signal;
 
-use super::{End, Happening, Output, Process, READ_BYTES, broken, read, read_into};
+use super::{End, Happening, Output, Process, Scratch, broken, read, sleep_until};
+use crate::runtime::{Child as _, Processes, within, yield_now};
 
 /// How long a worker that has closed a stream may take to exit by itself, and what remains in the
 /// streams of one that has exited may take to be read.
@@ -26,7 +29,7 @@ enum Rest {
     Ignored,
 }
 
-impl Process {
+impl<R: Processes> Process<R> {
     /// Sees to it that nothing of the group is left.
     pub(super) async fn end(mut self, end: End) -> DownCause {
         self.stdin = None;
@@ -62,20 +65,20 @@ impl Process {
         self.group.signal(Signal::SIGKILL);
         self.group.disarm();
         let rest = async {
-            let mut buffer = vec![0; READ_BYTES];
-            while let Ok(1..) = read(&mut self.stdout, self.lines.buffer()).await {
-                let outcome = self.read_lines();
+            let mut scratch = Scratch::new();
+            while let Ok(length @ 1..) = read(self.stdout.as_mut(), &mut scratch.stdout).await {
+                let outcome = self.read_lines(&scratch.stdout[..length]);
                 self.report_rest();
                 if outcome.is_err() {
                     break;
                 }
-                tokio::task::yield_now().await;
+                yield_now().await;
             }
-            while let Ok(length @ 1..) = read_into(&mut self.stderr, &mut buffer).await {
-                self.note_stderr(&buffer[..length]);
+            while let Ok(length @ 1..) = read(self.stderr.as_mut(), &mut scratch.stderr).await {
+                self.note_stderr(&scratch.stderr[..length]);
             }
         };
-        let _late = tokio::time::timeout(CLOSED_WAIT, rest).await;
+        let _late = within::<R, _>(CLOSED_WAIT, rest).await;
         self.report_rest();
         let text = self.tail.excerpt();
         let text = match status.signal() {
@@ -104,20 +107,30 @@ impl Process {
 
     /// Awaits the exit. What is written meanwhile is read, or a full pipe could hold up the exit.
     async fn drain(&mut self, limit: Duration, mut rest: Rest) -> Option<ExitStatus> {
-        let mut scratch = vec![0; READ_BYTES];
-        let deadline = tokio::time::Instant::now() + limit;
+        let mut scratch = Scratch::new();
+        let deadline = Instant::now() + limit;
         loop {
-            let happening = tokio::select! {
-                status = self.child.wait() => return status.ok(),
-                () = tokio::time::sleep_until(deadline) => return None,
-                read = read(&mut self.stdout, self.lines.buffer()) => Happening::Read(read),
-                read = read_into(&mut self.stderr, &mut scratch) => Happening::Stderr(read),
+            let happening = {
+                let mut exit = pin!(self.child.wait().fuse());
+                let mut late = pin!(sleep_until::<R>(Some(deadline)).fuse());
+                let mut read_out = pin!(read(self.stdout.as_mut(), &mut scratch.stdout).fuse());
+                let mut read_err = pin!(read(self.stderr.as_mut(), &mut scratch.stderr).fuse());
+                select_biased! {
+                    status = exit => return status.ok(),
+                    () = late => return None,
+                    read = read_out => Happening::Read(read),
+                    read = read_err => Happening::Stderr(read),
+                }
             };
             match happening {
                 Happening::Read(Ok(0) | Err(_)) => self.stdout = None,
                 Happening::Stderr(Ok(0) | Err(_)) => self.stderr = None,
-                Happening::Stderr(Ok(length)) => self.note_stderr(&scratch[..length]),
-                Happening::Read(Ok(_)) => rest = self.take_rest(rest),
+                Happening::Stderr(Ok(length)) => {
+                    self.note_stderr(&scratch.stderr[..length]);
+                }
+                Happening::Read(Ok(length)) => {
+                    rest = self.take_rest(rest, &scratch.stdout[..length]);
+                }
                 Happening::Ordered(_)
                 | Happening::Written(_)
                 | Happening::Exited(_)
@@ -126,10 +139,10 @@ impl Process {
         }
     }
 
-    fn take_rest(&mut self, rest: Rest) -> Rest {
+    fn take_rest(&mut self, rest: Rest, bytes: &[u8]) -> Rest {
         match rest {
             Rest::Heard => {
-                let outcome = self.read_lines();
+                let outcome = self.read_lines(bytes);
                 self.report_rest();
                 if outcome.is_ok() {
                     Rest::Heard
@@ -137,10 +150,7 @@ impl Process {
                     Rest::Ignored
                 }
             }
-            Rest::Ignored => {
-                self.lines.buffer().clear();
-                Rest::Ignored
-            }
+            Rest::Ignored => Rest::Ignored,
         }
     }
 

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use buzz_adapters::acp::{AcpPool, AcpSettings, AcpSettingsHandle, Workers};
 use buzz_adapters::connect::Report;
+use buzz_adapters::tokio::Tokio;
 use buzz_dev_relay::client::tag;
 use buzz_dev_relay::rules::event::Event;
 use buzz_proto::config::Consumer;
@@ -60,11 +61,11 @@ impl Office {
         limits.cancel_grace = 500 * MS;
         change(limits);
         let settings = AcpSettingsHandle::new(started_as("first", &folder));
-        let (pool, runtime) = (settings.clone(), tokio::runtime::Handle::current());
+        let pool = settings.clone();
         let taker = Taker {
             consumer: Consumer::Workers(Box::new(config)),
             workers: Some(Box::new(move |facts| -> Box<dyn Workers> {
-                Box::new(AcpPool::new(pool, runtime, move |fact| facts(fact)))
+                Box::new(AcpPool::<Tokio>::new(pool, move |fact| facts(fact)))
             })),
         };
         let notes = Arc::new(Mutex::new(Vec::new()));

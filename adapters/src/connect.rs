@@ -14,6 +14,7 @@ use buzz_proto::schedule;
 use buzz_proto::trace::Privacy;
 use buzz_proto::wire::Event;
 use futures_channel::oneshot;
+use futures_util::future::abortable;
 
 use crate::acp::{Facts, Workers};
 use crate::delivery::deliveries;
@@ -212,11 +213,12 @@ pub fn connect<R: Runtime>(setup: Setup) -> Result<(Handle<R>, Events<R>), Conne
     let (deliver, deliveries) = deliveries();
     let (done, ended) = oneshot::channel();
     let (driver, inbox) = Driver::<R>::new(setup, deliver)?;
+    let (run, task) = abortable(driver.run());
     R::spawn(async move {
-        driver.run().await;
+        let _aborted = run.await;
         // Nobody may be waiting for the end.
         let _gone = done.send(());
     });
-    let handle = Handle::new(inbox.clone(), ended);
+    let handle = Handle::new(inbox.clone(), task, ended);
     Ok((handle, Events::new(inbox, deliveries, has_workers)))
 }

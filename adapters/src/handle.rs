@@ -12,6 +12,7 @@ use buzz_proto::schedule;
 use buzz_proto::time::UnixTime;
 use buzz_proto::wire::Draft;
 use futures_channel::oneshot;
+use futures_util::future::AbortHandle;
 
 use crate::connect::Status;
 use crate::driver::{Inbox, Message};
@@ -36,6 +37,7 @@ impl std::error::Error for Ended {}
 /// then get 5 s. [`Handle::detach`] lets it run on.
 pub struct Handle<R: Runtime> {
     inbox: Inbox<R::Stream>,
+    task: AbortHandle,
     jobs: Arc<AtomicU64>,
     ended: Option<oneshot::Receiver<()>>,
     /// Whether the drop has nothing to order: the end is under way, or not wanted.
@@ -43,9 +45,14 @@ pub struct Handle<R: Runtime> {
 }
 
 impl<R: Runtime> Handle<R> {
-    pub(crate) fn new(inbox: Inbox<R::Stream>, ended: oneshot::Receiver<()>) -> Self {
+    pub(crate) fn new(
+        inbox: Inbox<R::Stream>,
+        task: AbortHandle,
+        ended: oneshot::Receiver<()>,
+    ) -> Self {
         Self {
             inbox,
+            task,
             jobs: Arc::new(AtomicU64::new(1)),
             ended: Some(ended),
             is_let_go: AtomicBool::new(false),
@@ -165,6 +172,14 @@ impl<R: Runtime> Handle<R> {
         self.is_let_go.store(true, Ordering::Relaxed);
         // An agent that has ended needs no order to.
         let _ended = self.send(Message::Fact(Input::Command(Command::Shutdown { grace })));
+    }
+
+    /// Ends the agent where it stands, for a program that cannot wait: running turns have no
+    /// answer, and what is not published or kept yet is lost, or done again where records are kept.
+    /// Sockets are closed and workers are killed. [`Handle::ended`] tells when it is over.
+    pub fn abort(&self) {
+        self.is_let_go.store(true, Ordering::Relaxed);
+        self.task.abort();
     }
 
     /// Waits until the agent has ended; at once when it has.

@@ -89,7 +89,7 @@ impl Child for process::Child {
 
 /// A stream of tokio behind the traits of futures-io.
 #[derive(Debug)]
-pub struct Stream<S>(pub S);
+pub struct Stream<S = TcpStream>(pub S);
 
 impl<S: tokio_io::AsyncRead + Unpin> AsyncRead for Stream<S> {
     fn poll_read(

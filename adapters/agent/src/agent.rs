@@ -6,9 +6,9 @@ use buzz_adapters::acp::{AcpPool, AcpSettings, Facts, Workers};
 use buzz_adapters::connect::{Handle, RecordTo, Report, Setup, connect};
 use buzz_adapters::keep::Keeper;
 use buzz_adapters::keys::SecretKey;
+use buzz_adapters::runtime::Processes;
 use buzz_adapters::sign::{Attestation, LocalSigner};
 use buzz_adapters::tls::Tls;
-use buzz_adapters::tokio::Tokio;
 use buzz_adapters::url::RelayUrl;
 use buzz_proto::config::Config;
 use buzz_proto::schedule::Input;
@@ -29,23 +29,23 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Starts the agent on the current runtime. `look` sees what the workers tell, `report` takes
+    /// Starts the agent on a runtime, from within it. `look` sees what the workers tell, `report` takes
     /// what the agent tells; neither may block. The agent ends with its handle.
     ///
     /// # Errors
     /// When a setting cannot work.
-    pub(crate) fn start(
+    pub(crate) fn start<R: Processes>(
         self,
         look: impl Fn(&Input) + Send + Sync + 'static,
         report: impl FnMut(Report) + Send + 'static,
-    ) -> Result<Handle<Tokio>, Failure> {
-        let (worker, runtime) = (self.worker, tokio::runtime::Handle::current());
+    ) -> Result<Handle<R>, Failure> {
+        let worker = self.worker;
         let workers = move |facts: Facts| -> Box<dyn Workers> {
             let facts = move |fact| {
                 look(&fact);
                 facts(fact);
             };
-            Box::new(AcpPool::new(worker, runtime, facts))
+            Box::new(AcpPool::<R>::new(worker, facts))
         };
         let setup = Setup {
             config: self.config,
@@ -59,7 +59,7 @@ impl Parts {
             report: Box::new(report),
         };
         // With workers nobody else takes events, so the stream is not needed.
-        let (handle, _no_events) = connect::<Tokio>(setup).map_err(Failure::settings)?;
+        let (handle, _no_events) = connect::<R>(setup).map_err(Failure::settings)?;
         Ok(handle)
     }
 }

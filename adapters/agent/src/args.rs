@@ -259,6 +259,10 @@ pub(crate) struct RunArgs {
     /// Trust whom the system trusts, rather than the bundled authorities.
     #[arg(long)]
     pub(crate) system_roots: bool,
+    /// What sockets, timers and workers run on; the answers are the same.
+    #[arg(long, value_enum, default_value_t = RuntimeChoice::Tokio)]
+    #[arg(env = "BUZZ_RUNTIME", hide_env = true)]
+    pub(crate) runtime: RuntimeChoice,
     /// End if the relay was not reached by then, at the start; 0 tries for ever.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(crate) give_up_after: u64,
@@ -295,6 +299,15 @@ pub(crate) struct RunArgs {
     /// Flags whose values come from variables, and the names of those.
     #[arg(skip)]
     variables: BTreeMap<String, String>,
+}
+
+/// An asynchronous runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RuntimeChoice {
+    /// tokio.
+    Tokio,
+    /// async-std.
+    AsyncStd,
 }
 
 /// A new key.

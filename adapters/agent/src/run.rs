@@ -6,13 +6,15 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use buzz_adapters::async_std::AsyncStd;
 use buzz_adapters::connect::{Handle, Report};
+use buzz_adapters::runtime::Processes;
 use buzz_adapters::tokio::Tokio;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use crate::agent::{Parts, start_runtime};
-use crate::args::RunArgs;
+use crate::args::{RunArgs, RuntimeChoice};
 use crate::exit::{Exit, Failure};
 use crate::fault;
 use crate::settings::Settings;
@@ -41,8 +43,14 @@ pub(crate) fn run(args: RunArgs, ui: Ui) -> ExitCode {
     };
     // From here on the teller alone writes: whoever does not read must not hold up the end.
     let result = fault::contain(|| {
+        // Signals are awaited on tokio, whatever the agent runs on.
         let runtime = start_runtime()?;
-        let result = runtime.block_on(serve(settings, teller));
+        let result = runtime.block_on(async {
+            match settings.runtime {
+                RuntimeChoice::Tokio => serve::<Tokio>(settings, teller).await,
+                RuntimeChoice::AsyncStd => serve::<AsyncStd>(settings, teller).await,
+            }
+        });
         runtime.shutdown_timeout(RUNTIME_END);
         result
     });
@@ -63,7 +71,7 @@ fn hide_memory(ui: Ui) {
     let _unused = ui;
 }
 
-async fn serve(settings: Settings, teller: Teller) -> Result<(), Failure> {
+async fn serve<R: Processes>(settings: Settings, teller: Teller) -> Result<(), Failure> {
     let mut signals =
         Signals::new().map_err(|error| Failure::other(format!("no signals arrive: {error}")))?;
     teller.say(settings.summary());
@@ -76,7 +84,7 @@ async fn serve(settings: Settings, teller: Teller) -> Result<(), Failure> {
     let (watch, failure) = Watch::new(&parts);
     let (facts, reports, reporter) = (watch.clone(), watch.clone(), teller.clone());
     let look = move |fact: &_| facts.worker(fact);
-    let mut handle = parts.start(look, move |report| {
+    let mut handle = parts.start::<R>(look, move |report| {
         reports.report(&report);
         reporter.take(report);
     })?;
@@ -103,17 +111,21 @@ async fn serve(settings: Settings, teller: Teller) -> Result<(), Failure> {
 }
 
 /// Waits for the end of an agent that was told to.
-async fn finish(
-    handle: &mut Handle<Tokio>,
+async fn finish<R: Processes>(
+    handle: &mut Handle<R>,
     grace: Duration,
     insisted: impl Future<Output = ()>,
 ) -> Result<(), Failure> {
     let text = tokio::select! {
         () = handle.ended() => return Ok(()),
         () = insisted => "ended at once, as asked: running turns have no answer",
-        fault = fault::happened() => return Err(fault),
+        fault = fault::happened() => {
+            handle.abort();
+            return Err(fault);
+        }
         () = sleep(grace.saturating_add(GRACE_MARGIN)) => "the agent did not end in time",
     };
+    handle.abort();
     Err(Failure::other(text))
 }
 

@@ -21,7 +21,7 @@ use buzz_proto::trace::Privacy;
 use buzz_proto::{publish, relay, schedule};
 
 use crate::agent::Parts;
-use crate::args::{Permission, Respond, RunArgs};
+use crate::args::{Permission, Respond, RunArgs, RuntimeChoice};
 use crate::exit::Failure;
 use crate::state::{State, usual_folder};
 use crate::trace_file::{is_same, start_trace};
@@ -35,6 +35,7 @@ const ARGS_VARIABLE: &str = "BUZZ_ACP_AGENT_ARGS";
 /// All that an agent needs to run.
 pub(crate) struct Settings {
     pub(crate) parts: Parts,
+    pub(crate) runtime: RuntimeChoice,
     /// The relay must be reached by then, if there is a limit.
     pub(crate) give_up: Option<Duration>,
     pub(crate) grace: Duration,
@@ -58,6 +59,7 @@ impl Settings {
         let grace = Duration::from_secs(args.grace);
         Ok(Self {
             parts,
+            runtime: args.runtime,
             give_up,
             grace,
             state: path,

@@ -121,6 +121,13 @@ pub(crate) struct Driver<R: Runtime> {
     ended: bool,
 }
 
+/// A driver may be dropped where it stands.
+impl<R: Runtime> Drop for Driver<R> {
+    fn drop(&mut self) {
+        self.abort_all();
+    }
+}
+
 impl<R: Runtime> Driver<R> {
     /// A driver whose machine dials as soon as it runs.
     pub(crate) fn new(

@@ -143,5 +143,5 @@ fn start_agent(
         keeper: None,
         record,
     };
-    parts.start(|_| {}, move |report| diary.take(report))
+    parts.start::<Tokio>(|_| {}, move |report| diary.take(report))
 }

@@ -1,6 +1,7 @@
 //! A whole agent over real sockets: the embedded relay on one side, workers on the other.
 
 mod consumer;
+mod faults;
 mod hall;
 mod marks;
 mod outage;

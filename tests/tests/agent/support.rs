@@ -6,6 +6,7 @@ use std::time::Duration;
 use buzz_adapters::acp::{Facts, Workers};
 use buzz_adapters::connect::{Delivery, Events, Handle, Setup, StartWorkers, connect};
 use buzz_adapters::keys::SecretKey;
+use buzz_adapters::runtime::Runtime;
 use buzz_adapters::sign::{LocalSigner, Signer as _};
 use buzz_adapters::tls::{Roots, Tls};
 use buzz_adapters::tokio::Tokio;
@@ -98,12 +99,12 @@ impl Workers for Echo {
 }
 
 /// A running agent.
-pub(crate) struct Agent {
-    pub(crate) handle: Handle<Tokio>,
-    pub(crate) events: Events<Tokio>,
+pub(crate) struct Agent<R: Runtime = Tokio> {
+    pub(crate) handle: Handle<R>,
+    pub(crate) events: Events<R>,
 }
 
-impl Agent {
+impl<R: Runtime> Agent<R> {
     /// Starts one whose settings are changed from the defaults.
     pub(crate) fn start(
         relay: &DevRelay,
@@ -131,7 +132,7 @@ impl Agent {
             report: Box::new(|_| {}),
         };
         change(&mut setup);
-        let (handle, events) = connect::<Tokio>(setup).expect("the settings work");
+        let (handle, events) = connect::<R>(setup).expect("the settings work");
         Self { handle, events }
     }
 
@@ -217,8 +218,22 @@ impl Scene {
 
     /// The same, with settings changed from the defaults.
     pub(crate) fn agent_with(&mut self, taker: Taker, change: impl FnOnce(&mut Setup)) -> Agent {
+        self.agent_on(taker, change)
+    }
+
+    /// The same, on any runtime.
+    pub(crate) fn agent_on<R: Runtime>(
+        &mut self,
+        taker: Taker,
+        change: impl FnOnce(&mut Setup),
+    ) -> Agent<R> {
         let key = self.key.take().expect("one agent a scene");
         Agent::start(&self.relay, key, taker, change)
+    }
+
+    /// The relay itself.
+    pub(crate) const fn relay(&self) -> &DevRelay {
+        &self.relay
     }
 
     pub(crate) fn url(&self) -> String {

@@ -142,7 +142,7 @@ async fn a_ping_gets_its_pong_and_goes_before_waiting_frames() {
 }
 
 #[tokio::test]
-async fn reading_goes_on_while_a_write_is_blocked() {
+async fn snapview_tungstenite_rs_393_a_pong_goes_first_once_a_blocked_write_is_over() {
     let (listener, url) = listen("ws");
     let (read, may_read) = oneshot::channel();
     let server = async {

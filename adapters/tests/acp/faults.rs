@@ -33,7 +33,7 @@ fn half_a_line_is_no_answer() {
 }
 
 #[test]
-fn a_line_of_fifty_megabytes_is_not_kept() {
+fn agentclientprotocol_rust_sdk_340_a_line_of_fifty_megabytes_is_not_kept() {
     let mut pair = Pair::up(fake("huge:50000000"));
     pair.start(1, FIRST, "hello");
 

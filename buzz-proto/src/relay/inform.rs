@@ -14,6 +14,8 @@ use crate::time::{MonoTime, Now, Why};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A doubted document is asked for again no sooner than this after the last time.
 const DOUBT: Duration = Duration::from_secs(60);
+/// One that did not come is asked for again after this, twice as late each time, up to the top.
+const RETRY: (Duration, u32) = (Duration::from_secs(60), 3);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inform {
@@ -25,16 +27,20 @@ pub(super) struct Inform {
     asked: MonoTime,
     /// Whether another key signed what only the relay may.
     is_doubted: bool,
+    /// How often in a row there was no answer.
+    failures: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 enum Phase {
-    /// To be asked once on this connection.
+    /// To be asked on this connection.
     #[default]
     Due,
     Asked {
         ticket: Ticket,
         since: MonoTime,
+        /// Not for the first time on this connection: nothing waits for it.
+        is_again: bool,
     },
     Over,
 }
@@ -62,24 +68,46 @@ impl Inform {
 
     /// Whether an answer is not to be waited for.
     pub(super) const fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Over)
+        match self.phase {
+            Phase::Due => false,
+            Phase::Asked { is_again, .. } => is_again,
+            Phase::Over => true,
+        }
     }
 
     /// Asks, if that is due.
     pub(super) fn ask(&mut self, tickets: &mut Ticket, now: &mut Now) -> Option<Ticket> {
+        let is_again = matches!(self.phase, Phase::Over);
         let is_due = match self.phase {
             Phase::Due => true,
             Phase::Asked { .. } => false,
-            Phase::Over => self.is_doubted && now.reached(self.asked.after(DOUBT), Why::Inform),
+            Phase::Over => self
+                .wait()
+                .is_some_and(|wait| now.reached(self.asked.after(wait), Why::Inform)),
         };
         if !is_due {
             return None;
         }
         let (ticket, since) = (tickets.take(), now.time());
-        self.phase = Phase::Asked { ticket, since };
+        self.phase = Phase::Asked {
+            ticket,
+            since,
+            is_again,
+        };
         self.asked = since;
         self.is_doubted = false;
         Some(ticket)
+    }
+
+    /// From the last question to the next one on the same connection, if there is to be one.
+    fn wait(&self) -> Option<Duration> {
+        let (first, doublings) = RETRY;
+        let again = self.failures.checked_sub(1).map(|failures| {
+            let times = 1_u32.checked_shl(failures.min(doublings)).unwrap_or(1);
+            first.saturating_mul(times)
+        });
+        let doubt = self.is_doubted.then_some(DOUBT);
+        doubt.into_iter().chain(again).min()
     }
 
     pub(super) fn awaits(&self, wanted: Ticket) -> bool {
@@ -88,24 +116,29 @@ impl Inform {
 
     /// The call that took too long, given up.
     pub(super) fn overdue(&mut self, now: &mut Now) -> Option<Ticket> {
-        let Phase::Asked { ticket, since } = self.phase else {
+        let Phase::Asked { ticket, since, .. } = self.phase else {
             return None;
         };
         if !now.reached(since.after(PATIENCE), Why::Answer) {
             return None;
         }
-        self.phase = Phase::Over;
+        self.broke();
         Some(ticket)
     }
 
     /// There is no answer.
     pub(super) const fn broke(&mut self) {
         self.phase = Phase::Over;
+        self.failures = self.failures.saturating_add(1);
     }
 
     /// The answer came.
     pub(super) fn answered(&mut self, answer: &HttpAnswer) {
         self.phase = Phase::Over;
+        if answer.status == 429 || answer.status >= 500 {
+            return self.broke();
+        }
+        self.failures = 0;
         // Another page than the document, say of a proxy, tells nothing of the relay.
         let document = (answer.status == 200).then(|| Document::read(&answer.body));
         self.document = document.flatten().unwrap_or(self.document);

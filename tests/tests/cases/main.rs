@@ -4,6 +4,8 @@
 //! reported, and again with other traffic, one more loss of the connection, and the facts of one
 //! instant in other orders. What must happen is asserted of the first, what never may of all.
 
+mod auth;
+mod bounds;
 mod conservation;
 mod cosmetics;
 mod crew;
@@ -11,10 +13,12 @@ mod dedup;
 mod hold;
 mod hold_ends;
 mod hold_table;
+mod house;
 mod http_limits;
 mod interrupted;
 mod jobs;
 mod ladder;
+mod membership;
 mod noise;
 mod outages;
 mod outcomes;
@@ -29,6 +33,7 @@ mod signatures;
 mod socket_limits;
 mod stopped;
 mod transcript;
+mod trust;
 mod turns;
 mod usage;
 mod whole;

@@ -11,6 +11,7 @@ mod order;
 mod outcomes;
 mod people;
 mod property;
+mod reports;
 mod seen;
 mod siblings;
 mod support;

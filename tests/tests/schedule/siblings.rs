@@ -11,7 +11,7 @@ use crate::support::{
     left, mention, millis, note, secs, tagged, two_workers,
 };
 
-const RELAY: PubKey = PubKey([0xdd; 32]);
+pub(crate) const RELAY: PubKey = PubKey([0xdd; 32]);
 
 fn strict() -> Config {
     Config {
@@ -21,7 +21,7 @@ fn strict() -> Config {
 }
 
 /// The profile of an author that bears this owner's attestation.
-fn profile(author: PubKey, owner: PubKey) -> buzz_proto::wire::Event {
+pub(crate) fn profile(author: PubKey, owner: PubKey) -> buzz_proto::wire::Event {
     let signature = "0".repeat(128);
     tagged(
         900,
@@ -222,7 +222,7 @@ fn the_words_of_a_command_by_an_agent_of_the_owner_are_a_message() {
 }
 
 /// A post that the relay signed for the workflow of a person, who wants somebody to hear it.
-fn workflow(n: u16, owner: PubKey, mention: PubKey) -> buzz_proto::wire::Event {
+pub(crate) fn workflow(n: u16, owner: PubKey, mention: PubKey) -> buzz_proto::wire::Event {
     let (owner, mention, room) = (owner.to_string(), mention.to_string(), ROOM.to_string());
     let tags: [&[&str]; 4] = [
         &["h", &room],

@@ -250,7 +250,7 @@ fn an_ok_that_comes_after_a_refusal_for_want_of_auth_is_believed() {
     assert_eq!(relay.requested(), [channel_sub(1, 2)]);
     relay.written().frame(toy::eose(&channel_sub(1, 2)));
     relay.orders();
-    relay.alive_for(60 * SECOND);
+    relay.alive_for(45 * SECOND);
 }
 
 #[test]

@@ -273,10 +273,8 @@ impl Relay {
         }
     }
 
+    /// A notice names no frame, so it ends no connection; what it may be about has limits of its own.
     fn notice(&mut self, reason: Reason, context: &mut Context<'_>) {
-        if matches!(reason.class, ReasonClass::AuthRequired(_)) {
-            self.auth.required(context.now);
-        }
         if reason.is_rate_limit() {
             // It names no frame. A refused REQ gets its CLOSED as well, so it is about an EVENT.
             let stamp = self

@@ -74,6 +74,8 @@ pub(crate) struct House {
     pub(crate) forged: BTreeSet<EventId>,
     /// Whether challenges come by themselves.
     pub(crate) challenges: bool,
+    /// Whether EVENTs have their OK.
+    pub(crate) is_answering_events: bool,
     /// Whether anything is written.
     pub(crate) is_writing: bool,
     /// Answers to the question for members so far.
@@ -84,6 +86,7 @@ pub(crate) struct House {
     pub(crate) memberships: Vec<(usize, u8, ChannelState)>,
     pub(crate) notes: Vec<(MonoTime, Note)>,
     pub(crate) auths: Vec<(MonoTime, EventId)>,
+    pub(crate) events: Vec<(MonoTime, EventId)>,
 }
 
 impl House {
@@ -106,6 +109,7 @@ impl House {
             stored: Vec::new(),
             forged: BTreeSet::new(),
             challenges: true,
+            is_answering_events: true,
             is_writing: true,
             sweeps: 0,
             asked: Vec::new(),
@@ -114,6 +118,7 @@ impl House {
             memberships: Vec::new(),
             notes: Vec::new(),
             auths: Vec::new(),
+            events: Vec::new(),
         }
     }
 
@@ -312,7 +317,12 @@ impl House {
                     Login::ByHand => Vec::new(),
                 }
             }
-            Some("EVENT") => vec![toy::ok(id_of(&frame[1]), true, "")],
+            Some("EVENT") => {
+                let event = id_of(&frame[1]);
+                self.events.push((self.script.now(), event));
+                let accepted = self.is_answering_events.then(|| toy::ok(event, true, ""));
+                accepted.into_iter().collect()
+            }
             Some("REQ") => {
                 let text = String::from_utf8_lossy(text);
                 let name = request_name(&text).expect("a name");

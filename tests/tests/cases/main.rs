@@ -25,6 +25,7 @@ mod outcomes;
 mod player;
 mod polite;
 mod publish;
+mod reasons;
 mod reconnect;
 mod recovery;
 mod replies;

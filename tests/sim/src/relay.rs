@@ -5,9 +5,7 @@ use std::time::Duration;
 use buzz_proto::config::Consumer;
 use buzz_proto::ids::{ChannelId, ConnId, EventId, Ticket, WriteId};
 use buzz_proto::note::{LinkNote, Note};
-use buzz_proto::relay::{
-    Action, BrokeCause, Channels, CloseCause, Command, Config, HttpAnswer, Input, Relay,
-};
+use buzz_proto::relay::{Action, Channels, CloseCause, Command, Config, HttpAnswer, Input, Relay};
 use buzz_proto::seed::Seed;
 use buzz_proto::time::{MonoTime, UnixTime};
 use buzz_proto::wire::Event;
@@ -145,8 +143,7 @@ impl Script<Relay> {
     /// tells nothing of itself.
     pub fn expect_live(&mut self) -> &mut Self {
         let (ticket, others) = self.take_live();
-        let cause = BrokeCause::Connection;
-        self.input(Input::Broke { ticket, cause });
+        self.answered(ticket, 404, "");
         self.put_back(others);
         self
     }

@@ -2,7 +2,7 @@
 
 use buzz_proto::config::Consumer;
 use buzz_proto::ids::{ConnId, Ticket};
-use buzz_proto::relay::{BrokeCause, ConnectCause, Input};
+use buzz_proto::relay::{ConnectCause, HttpAnswer, Input};
 use bytes::Bytes;
 
 use super::Bench;
@@ -128,8 +128,13 @@ impl Bench {
     /// The relay tells nothing of itself.
     pub(super) fn inform(&self, ticket: Ticket, facts: &mut Vec<Input>) {
         if self.dial != Dial::ByHand {
-            let cause = BrokeCause::Connection;
-            facts.push(Input::Broke { ticket, cause });
+            let answer = HttpAnswer {
+                status: 404,
+                retry_after: None,
+                date: None,
+                body: Bytes::new(),
+            };
+            facts.push(Input::Answered { ticket, answer });
         }
     }
 

@@ -349,13 +349,18 @@ fn an_event_dated_far_ahead_is_delivered() {
 #[test]
 fn an_event_that_is_forgotten_although_it_may_come_again_is_noted() {
     let mut config = given(&[1]);
-    config.limits.seen_max = 2;
-    // What lies before all that is ever read again can only be handed back.
-    let old = START.before(2000 * SECOND);
+    config.limits.seen_max = 3;
+    // What lies before all that is ever read again can only be handed back. The request looked
+    // back a second further than the next read will.
+    let old = START.before(1081 * SECOND);
     for (how, forgets) in [(Some(Disposal::Accepted), None), (None, Some(old))] {
         let mut relay = script(config.clone());
-        relay.live_with_auth();
-        relay.confirmed(&[channel_sub(1, 1)]).notes();
+        relay.live_with_auth().requested();
+        let stored = Toy::mention(9, channel(1));
+        relay.written().event(&channel_sub(1, 1), &stored);
+        relay.expect([deliver(1, &stored)]);
+        relay.frame(toy::eose(&channel_sub(1, 1))).orders();
+        relay.notes();
         is_delivered(&mut relay, &Toy::mention(0, channel(1)).dated(old), None);
         if let Some(how) = how {
             let event = toy::id(0);

@@ -45,7 +45,8 @@ impl Relay {
             Verdict::Forged => {
                 let why = RefusedWhy::NotGenuine;
                 out.push(Action::Note(Note::Refused { event: id, why }));
-                if matches!(source, Source::Attempt(_)) {
+                let is_last = !self.pending.contains(id) && !self.recovery.holds(id);
+                if matches!(source, Source::Attempt(_)) && is_last {
                     self.give_up_lost(sub, id);
                 }
                 return true;
@@ -150,7 +151,7 @@ impl Relay {
         true
     }
 
-    /// What the relay stores under the id of a lost event is not that event.
+    /// What the relay stores under the id of a lost event is not that event, nor any copy of it.
     fn give_up_lost(&mut self, sub: Sub, id: EventId) {
         if self
             .subs

@@ -300,7 +300,7 @@ impl Relay {
         }
         if self.roster.awaits_check(ticket) {
             self.roster_row_checked(ticket, genuine, now, out);
-        } else {
+        } else if !self.answers.checked(ticket, genuine, out) {
             out.push(stale(StaleWhat::Verification));
         }
     }

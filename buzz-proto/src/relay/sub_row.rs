@@ -68,6 +68,9 @@ pub(super) enum Phase {
     Requested(Box<Request>),
     Live {
         n: u64,
+        /// That of its request. It holds for what comes live as well: only so can what was
+        /// delivered long ago, and forgotten since, not be delivered again.
+        since: Option<UnixTime>,
     },
     Waiting {
         until: MonoTime,
@@ -359,7 +362,7 @@ impl Phase {
     pub(super) const fn n(&self) -> Option<u64> {
         match self {
             Self::Requested(request) => Some(request.n),
-            Self::Live { n } => Some(*n),
+            Self::Live { n, .. } => Some(*n),
             Self::Wanted | Self::Waiting { .. } | Self::Refused { .. } => None,
         }
     }

@@ -222,9 +222,9 @@ impl Subs {
         };
         match &row.phase {
             Phase::Requested(request) => request.filter.matches(event),
-            Phase::Live { .. } | Phase::Wanted | Phase::Waiting { .. } | Phase::Refused { .. } => {
-                row.filter(sub, me, None, None).matches(event)
-            }
+            Phase::Live { since, .. } => row.filter(sub, me, *since, None).matches(event),
+            // Nothing that comes belongs to it.
+            Phase::Wanted | Phase::Waiting { .. } | Phase::Refused { .. } => false,
         }
     }
 
@@ -384,7 +384,10 @@ impl Row {
         let Phase::Requested(request) = &self.phase else {
             return false;
         };
-        let live = Phase::Live { n: request.n };
+        let live = Phase::Live {
+            n: request.n,
+            since: request.filter.since,
+        };
         if let Phase::Requested(request) = core::mem::replace(&mut self.phase, live) {
             self.end_read(&request, ending, limits, now);
         }

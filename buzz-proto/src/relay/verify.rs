@@ -76,7 +76,7 @@ pub(super) struct Full;
 
 impl Pending {
     /// Whether a copy of an event awaits its verdict.
-    fn contains(&self, id: EventId) -> bool {
+    pub(super) fn contains(&self, id: EventId) -> bool {
         self.copies.contains_key(&id)
     }
 

@@ -2,9 +2,9 @@
 //!
 //! A life that was cut short may have answered what its last record does not show. Before anything
 //! is asked for, the agent's own messages since the oldest record are read once: what they answer
-//! has its outcome.
+//! has its outcome. A forged one would have an event end without an answer, so they are verified.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -12,8 +12,8 @@ use smallvec::smallvec;
 
 use super::page::{Page, Via};
 use super::read::To;
-use crate::ids::{ConnId, EventId};
-use crate::note::Note;
+use crate::ids::{ConnId, EventId, Ticket};
+use crate::note::{Note, RefusedWhy};
 use crate::quotas::{CallLane, Quotas};
 use crate::relay::{Action, Relay};
 use crate::time::{MonoTime, Now, UnixTime, Why};
@@ -40,6 +40,10 @@ pub(in crate::relay) enum Answers {
         /// The earliest next read.
         next: Option<MonoTime>,
         page: Option<alloc::boxed::Box<Page>>,
+        /// Messages of the last page without a verdict, and what each answers.
+        checking: BTreeMap<Ticket, (EventId, EventId)>,
+        /// Whether that was the last page.
+        is_read: bool,
     },
 }
 
@@ -59,6 +63,8 @@ impl Answers {
             begun: None,
             next: None,
             page: None,
+            checking: BTreeMap::new(),
+            is_read: false,
         }
     }
 
@@ -91,30 +97,69 @@ impl Answers {
         }
     }
 
-    /// The page under way has ended.
-    pub(in crate::relay) fn page_ended(&mut self) {
+    /// The page under way has ended: what it brought is verified.
+    pub(in crate::relay) fn page_ended(&mut self, tickets: &mut Ticket, out: &mut Vec<Action>) {
         let Self::Unknown {
-            found,
             position,
             pages,
             page,
+            checking,
+            is_read,
             ..
         } = self
         else {
             return;
         };
         let Some(read) = page.take() else { return };
-        found.extend(
-            read.events()
-                .iter()
-                .filter_map(|event| event.thread().parent),
-        );
+        for event in read.events() {
+            let Some(parent) = event.thread().parent else {
+                continue;
+            };
+            let (ticket, event) = (tickets.take(), event.clone());
+            checking.insert(ticket, (event.id(), parent));
+            out.push(Action::Verify { ticket, event });
+        }
         *pages = pages.saturating_add(1);
         let end = read.end().map(|(dated, _)| dated);
         let is_further = end.is_some() && end != *position && *pages < PAGES_MAX;
-        if is_further {
-            *position = end;
+        *position = end;
+        *is_read = !is_further;
+        self.stop_if_read();
+    }
+
+    /// A message was checked. False when its verdict is not awaited.
+    pub(in crate::relay) fn checked(
+        &mut self,
+        ticket: Ticket,
+        genuine: bool,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        let Self::Unknown {
+            checking, found, ..
+        } = self
+        else {
+            return false;
+        };
+        let Some((event, parent)) = checking.remove(&ticket) else {
+            return false;
+        };
+        if genuine {
+            found.insert(parent);
         } else {
+            let why = RefusedWhy::NotGenuine;
+            out.push(Action::Note(Note::Refused { event, why }));
+        }
+        self.stop_if_read();
+        true
+    }
+
+    fn stop_if_read(&mut self) {
+        if let Self::Unknown {
+            checking, is_read, ..
+        } = self
+            && *is_read
+            && checking.is_empty()
+        {
             self.stop();
         }
     }
@@ -153,6 +198,8 @@ impl Relay {
             begun,
             next,
             page,
+            checking,
+            is_read,
             ..
         } = &mut self.answers
         else {
@@ -164,18 +211,19 @@ impl Relay {
             let latest = present.before(limits.drift).before(limits.drift);
             *since = latest.min(*since);
         }
-        let is_silent = page
+        let is_broken = page
             .as_ref()
-            .is_some_and(|page| page.is_silent(limits, now));
+            .is_some_and(|page| page.is_too_large(limits) || page.is_silent(limits, now));
         if conn.is_some() {
             begun.get_or_insert(now.time());
         }
         let is_late = begun.is_some_and(|begun| now.reached(begun.after(PATIENCE), Why::Answer));
-        if is_late || is_silent {
+        if is_late || is_broken {
             let page = page.take();
+            *next = Some(now.time().after(REST));
             return self.stop_looking(is_late, page.map(|page| page.via), now, quotas, out);
         }
-        let (None, Some(conn)) = (page, conn) else {
+        let (None, Some(conn), false) = (page, conn, *is_read || !checking.is_empty()) else {
             return false;
         };
         if next.is_some_and(|next| !now.reached(next, Why::Answer)) {

@@ -24,8 +24,9 @@ pub(in crate::relay) struct Page {
     pub(in crate::relay) via: Via,
     pub(in crate::relay) filter: Filter,
     newest: Newest,
-    /// What came, each event once.
     ids: BTreeSet<EventId>,
+    /// What came, each event once; but of an id every copy, because nobody knows yet which one is
+    /// genuine.
     events: Vec<Event>,
     bytes: usize,
     limit: usize,
@@ -107,7 +108,7 @@ impl Page {
         if !self.filter.matches(&event) {
             return false;
         }
-        if !self.ids.insert(event.id()) {
+        if !self.ids.insert(event.id()) && self.has(&event) {
             return true;
         }
         if let Via::Socket { heard, .. } = &mut self.via {
@@ -118,6 +119,11 @@ impl Page {
         self.bytes = self.bytes.saturating_add(event.raw().len());
         self.events.push(event);
         true
+    }
+
+    fn has(&self, event: &Event) -> bool {
+        let same = |it: &Event| it.id() == event.id() && it.raw() == event.raw();
+        self.events.iter().any(same)
     }
 
     /// Whether it brought more than is held.

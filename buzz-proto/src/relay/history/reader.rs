@@ -70,7 +70,7 @@ impl Relay {
                 if let Some(n) = self.page_of(reader).and_then(|page| page.n()) {
                     self.subs.names.supersede_page(n);
                 }
-                self.answers.page_ended();
+                self.answers.page_ended(&mut self.tickets, out);
             }
             Reader::Audits => self.audit_eose(now, out),
             Reader::Roster => self.roster_read_ended(now, out),

@@ -14,7 +14,7 @@ use super::choose::{Choice, Plan};
 use super::page::{Page, Via};
 use super::read::To;
 use super::read_end::Read;
-use crate::ids::ConnId;
+use crate::ids::{ConnId, EventId};
 use crate::note::{Note, ReadFailure};
 use crate::quotas::{CallLane, Quotas};
 use crate::relay::sub_row::Phase;
@@ -75,6 +75,11 @@ impl Recovery {
     pub(in crate::relay) fn held(&self, sub: Sub) -> impl Iterator<Item = UnixTime> {
         let held = self.held.iter().filter(move |(of, _, _)| *of == sub);
         held.map(|(_, event, _)| event.created_at())
+    }
+
+    /// Whether another copy of an event was read and is not verified.
+    pub(in crate::relay) fn holds(&self, id: EventId) -> bool {
+        self.held.iter().any(|(_, event, _)| event.id() == id)
     }
 
     /// Nothing but what a new connection left is read before.

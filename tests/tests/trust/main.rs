@@ -1,0 +1,8 @@
+//! Trust: what a lying relay says has no effect, and what is genuine is delivered once.
+
+mod answers;
+mod commands;
+mod copies;
+mod filters;
+mod forgeries;
+mod support;

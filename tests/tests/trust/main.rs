@@ -4,5 +4,6 @@ mod answers;
 mod commands;
 mod copies;
 mod filters;
+mod floods;
 mod forgeries;
 mod support;

@@ -147,15 +147,13 @@ impl Relay {
         moved
     }
 
-    /// A channel finds no room. Said once: a later read of the roster tries again.
+    /// A channel finds no room. Said once, and of as many as are kept, because a relay may name
+    /// channels without end: a later read of the roster tries again.
     fn displace(&mut self, channel: ChannelId, out: &mut Vec<Action>) {
-        if self.unplaced.contains(&channel) {
-            return;
+        let is_full = self.unplaced.len() >= self.config.limits.subscriptions_max as usize;
+        if !is_full && self.unplaced.insert(channel) {
+            self.refuse(Sub::Channel(channel), out);
         }
-        if self.unplaced.len() < self.config.limits.subscriptions_max as usize {
-            self.unplaced.insert(channel);
-        }
-        self.refuse(Sub::Channel(channel), out);
     }
 
     /// Lets a subscription go, and tells what it owed. False when there is none.

@@ -6,4 +6,5 @@ mod copies;
 mod filters;
 mod floods;
 mod forgeries;
+mod rosters;
 mod support;

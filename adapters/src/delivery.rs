@@ -2,17 +2,22 @@
 //!
 //! Events are bounded by the slots of the machine. Of standings only the latest of each subject
 //! is kept until it is taken, at the place where it was reached: a reader that is slow sees where
-//! things are, not all the ways they went.
+//! things are, not all the ways they went. What is over is no subject of the machine any more, so
+//! of that only the newest are kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use buzz_proto::ids::ChannelId;
-use buzz_proto::relay::Sub;
+use buzz_proto::relay::{ChannelState, Sub, SubState};
 
 use crate::connect::Delivery;
+
+/// Standings of what is over. A relay can name channels and take them back without end; a reader
+/// that is further behind than this has more to catch up on than which of them are gone.
+const OVER_MAX: usize = 4096;
 
 /// The two ends.
 pub(crate) fn deliveries() -> (Deliver, Deliveries) {
@@ -68,6 +73,7 @@ impl Drop for Deliveries {
         shared.is_abandoned = true;
         shared.waiting.clear();
         shared.places.clear();
+        shared.over.clear();
     }
 }
 
@@ -77,6 +83,8 @@ struct Shared {
     waiting: BTreeMap<u64, Delivery>,
     /// Where the standing of a subject waits.
     places: BTreeMap<Subject, u64>,
+    /// The places of standings of what is over.
+    over: BTreeSet<u64>,
     next_place: u64,
     reader: Option<Waker>,
     is_over: bool,
@@ -110,18 +118,29 @@ impl Shared {
             && let Some(former) = self.places.insert(subject, place)
         {
             self.waiting.remove(&former);
+            self.over.remove(&former);
+        }
+        if is_over(&delivery) {
+            self.over.insert(place);
         }
         self.waiting.insert(place, delivery);
+        if self.over.len() > OVER_MAX
+            && let Some(oldest) = self.over.pop_first()
+            && let Some(subject) = self.waiting.remove(&oldest).as_ref().and_then(Subject::of)
+        {
+            self.places.remove(&subject);
+        }
     }
 
     fn poll_take(&mut self, cx: &Context<'_>) -> Poll<Option<Delivery>> {
-        let Some((_, delivery)) = self.waiting.pop_first() else {
+        let Some((place, delivery)) = self.waiting.pop_first() else {
             if self.is_over {
                 return Poll::Ready(None);
             }
             self.reader = Some(cx.waker().clone());
             return Poll::Pending;
         };
+        self.over.remove(&place);
         if let Some(subject) = Subject::of(&delivery) {
             self.places.remove(&subject);
         }
@@ -135,6 +154,15 @@ impl Shared {
     }
 }
 
+/// Whether the machine has done with the subject.
+const fn is_over(delivery: &Delivery) -> bool {
+    match delivery {
+        Delivery::Channel { state, .. } => matches!(state, ChannelState::Left),
+        Delivery::Subscription { state, .. } => matches!(state, SubState::Refused { .. }),
+        Delivery::Event { .. } | Delivery::Link { .. } => false,
+    }
+}
+
 /// Nothing panics while it holds the lock, and each change is whole.
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
@@ -142,7 +170,7 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 
 #[cfg(test)]
 mod tests {
-    use buzz_proto::relay::{ChannelKind, ChannelState};
+    use buzz_proto::relay::ChannelKind;
     use futures_util::FutureExt as _;
 
     use super::*;
@@ -178,6 +206,31 @@ mod tests {
             channel(2, JOINED),
         ];
         assert_eq!(taken(&mut deliveries), latest);
+    }
+
+    #[test]
+    fn of_channels_that_came_and_went_untaken_the_newest_are_kept_and_all_that_still_stand() {
+        let (deliver, mut deliveries) = deliveries();
+        let numbered = |number: u32, state| {
+            let mut bytes = [0; 16];
+            let (head, _) = bytes.split_at_mut(4);
+            head.copy_from_slice(&number.to_be_bytes());
+            let channel = ChannelId(bytes);
+            Delivery::Channel { channel, state }
+        };
+        deliver.send(numbered(0, JOINED)).unwrap();
+
+        for number in 1..=10_000 {
+            deliver.send(numbered(number, JOINED)).unwrap();
+            deliver.send(numbered(number, ChannelState::Left)).unwrap();
+        }
+
+        let taken = taken(&mut deliveries);
+        assert_eq!(taken.len(), 1 + OVER_MAX);
+        assert_eq!(taken.first(), Some(&numbered(0, JOINED)));
+        assert_eq!(taken.last(), Some(&numbered(10_000, ChannelState::Left)));
+        let shared = lock(&deliveries.0);
+        assert!(shared.places.is_empty() && shared.over.is_empty());
     }
 
     #[test]

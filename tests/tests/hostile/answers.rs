@@ -30,9 +30,12 @@ fn bodies() -> Vec<Answer> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upgrade_that_has_no_end_is_given_up_and_tried_again() {
     let refused = Answer::Text(503, "x".repeat(1 << 20));
-    for answer in heads().into_iter().chain([refused]) {
+    for answer in heads().into_iter().chain([refused, Answer::Silence]) {
         let prepare = |liar: &Liar| liar.answers(Route::Upgrade, answer);
-        let mut scene = Scene::open_with(prepare, |_| {}).await;
+        let mut scene = Scene::open_with(prepare, |setup| {
+            setup.config.relay.limits.dial = Duration::from_millis(500);
+        })
+        .await;
         scene.liar.until_asked(Route::Upgrade, 3).await;
         scene.keeps_its_deadlines().await;
         scene.liar.answers(Route::Upgrade, Answer::Upgrade);

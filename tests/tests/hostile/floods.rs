@@ -92,6 +92,19 @@ async fn pings() {
     scene.end().await;
 }
 
+/// Nobody takes the answers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pings_of_a_relay_that_reads_nothing() {
+    let mut scene = Scene::open().await;
+    let (mut line, name) = scene.live().await;
+    line.turns_deaf();
+    let pings = frame(LAST | PING, &[7; 125]).repeat(BATCH as usize);
+    let flood = scene.flood(&mut line, 3 * MANY / BATCH, 1, |_| pings.clone());
+    flood.await.expect("it is no reason to go");
+    scene.delivers(&mut line, &name).await;
+    scene.end().await;
+}
+
 /// Genuine events, each another one, in a history without an end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events() {

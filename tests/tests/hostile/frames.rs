@@ -1,5 +1,8 @@
 //! Frames that are too large, too deep, or none at all.
 
+use std::time::Duration;
+
+use buzz_adapters::connect::Setup;
 use serde_json::json;
 
 use crate::agent::Scene;
@@ -144,5 +147,24 @@ async fn large_events_that_nobody_takes_are_kept_within_the_bytes_allowed() {
         .await;
     flood.expect("it is no reason to go");
     assert_eq!(Some(scene.next_event().await), first);
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frame_that_trickles_without_end_is_no_sign_of_life() {
+    let quick = |setup: &mut Setup| {
+        let limits = &mut setup.config.relay.limits;
+        limits.ping_after = Duration::from_millis(1000);
+        limits.pong = Duration::from_millis(1000);
+    };
+    let mut scene = Scene::open_with(|_| {}, quick).await;
+    let (mut line, name) = scene.live().await;
+    scene.delivers(&mut line, &name).await;
+    let mut trickle = head(LAST | TEXT, 1 << 20);
+    while line.raw(&trickle).await.is_ok() {
+        trickle = b" ".to_vec();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    scene.comes_back().await;
     scene.end().await;
 }

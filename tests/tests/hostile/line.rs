@@ -6,6 +6,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::liar::within;
 
@@ -24,14 +25,19 @@ pub(crate) struct Line {
     writer: OwnedWriteHalf,
     /// What the agent sends, decoded.
     heard: mpsc::UnboundedReceiver<Value>,
+    listener: JoinHandle<()>,
 }
 
 impl Line {
     pub(crate) fn new(stream: TcpStream) -> Self {
         let (reader, writer) = stream.into_split();
         let (sender, heard) = mpsc::unbounded_channel();
-        tokio::spawn(listen(reader, sender));
-        Self { writer, heard }
+        let listener = tokio::spawn(listen(reader, sender));
+        Self {
+            writer,
+            heard,
+            listener,
+        }
     }
 
     /// Authenticates the agent, and ends the history of its subscription. Gives the name of that.
@@ -93,6 +99,11 @@ impl Line {
         within(self.writer.write_all(bytes)).await.map_err(|_| Gone)
     }
 
+    /// From now on nothing is read.
+    pub(crate) fn turns_deaf(&self) {
+        self.listener.abort();
+    }
+
     /// Ends without a word.
     pub(crate) async fn hang_up(mut self) {
         // The agent may have been first.
@@ -146,7 +157,7 @@ async fn listen(mut reader: OwnedReadHalf, heard: mpsc::UnboundedSender<Value>) 
                 // The test may have heard enough.
                 let _gone = heard.send(frame);
             }
-            CLOSE => return,
+            CLOSE => break,
             _ => {}
         }
     }

@@ -3,6 +3,7 @@
 mod answers;
 mod commands;
 mod copies;
+mod desk;
 mod filters;
 mod floods;
 mod forgeries;

@@ -13,4 +13,5 @@ mod refusals;
 mod room;
 mod scripts;
 mod storm;
+mod strangers;
 mod support;

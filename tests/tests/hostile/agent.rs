@@ -119,12 +119,14 @@ impl Scene {
         self.person.sign_event(9, tags, words, dated)
     }
 
-    /// The next event that is delivered: its id.
-    pub(crate) async fn next_event(&mut self) -> String {
+    /// The next event that is delivered, as it was sent.
+    pub(crate) async fn next_event(&mut self) -> Event {
         within(async {
             loop {
                 match self.events.next().await.expect("the agent runs") {
-                    Delivery::Event { event, .. } => return event.id().to_string(),
+                    Delivery::Event { event, .. } => {
+                        return serde_json::from_slice(event.raw()).expect("it is JSON");
+                    }
                     Delivery::Subscription { .. }
                     | Delivery::Channel { .. }
                     | Delivery::Link { .. } => {}
@@ -204,7 +206,7 @@ impl Scene {
         self.marks += 1;
         let event = self.mention(&format!("after all of it, {}", self.marks));
         line.bring(name, &event).await.expect("it is open");
-        assert_eq!(self.next_event().await, event.id);
+        assert_eq!(self.next_event().await, event);
     }
 
     /// The agent comes back on a new socket, and delivers there.

@@ -6,6 +6,7 @@ use buzz_adapters::connect::Setup;
 use serde_json::json;
 
 use crate::agent::Scene;
+use crate::liar::within;
 use crate::line::{LAST, Line, TEXT, frame, head, text};
 
 const MIB: usize = 1 << 20;
@@ -141,7 +142,7 @@ async fn large_events_that_nobody_takes_are_kept_within_the_bytes_allowed() {
         .flood(&mut line, 64, 1, |_| {
             number += 1;
             let event = scene_ref.mention(&format!("{number} {large}"));
-            first.get_or_insert_with(|| event.id.clone());
+            first.get_or_insert_with(|| event.clone());
             text(&json!(["EVENT", name, event]).to_string())
         })
         .await;
@@ -161,10 +162,13 @@ async fn a_frame_that_trickles_without_end_is_no_sign_of_life() {
     let (mut line, name) = scene.live().await;
     scene.delivers(&mut line, &name).await;
     let mut trickle = head(LAST | TEXT, 1 << 20);
-    while line.raw(&trickle).await.is_ok() {
-        trickle = b" ".to_vec();
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    within(async {
+        while line.raw(&trickle).await.is_ok() {
+            trickle = b" ".to_vec();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
     scene.comes_back().await;
     scene.end().await;
 }

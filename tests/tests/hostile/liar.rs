@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use crate::line::Line;
 
 /// A guard against a test that hangs; no verdict depends on it.
-const GUARD: Duration = Duration::from_secs(60);
+const GUARD: Duration = Duration::from_secs(20);
 const HEAD_BYTES_MAX: usize = 64 << 10;
 /// What is sent at once of an answer without an end.
 const PIECE: usize = 64 << 10;

@@ -48,7 +48,7 @@ async fn bring(line: &mut Line, name: &str, events: &[Event]) {
 /// Nothing is delivered of what came until now but these events, in this order.
 async fn delivers_only(scene: &mut Scene, line: &mut Line, name: &str, expected: &[&Event]) {
     for event in expected {
-        assert_eq!(scene.next_event().await, event.id);
+        assert_eq!(scene.next_event().await, **event);
     }
     // What came before it would be delivered before it.
     scene.delivers(line, name).await;
@@ -115,7 +115,7 @@ async fn forged_copies_that_leave_no_room_for_a_verdict() {
         () = reading => unreachable!("it reads on"),
         found = scene.next_event() => found,
     };
-    assert_eq!(found, genuine.id);
+    assert_eq!(found, genuine);
     scene.until(|relay| relay.verifying == 0).await;
     line.bring(&name, &genuine).await.expect("it is open");
     delivers_only(&mut scene, &mut line, &name, &[]).await;

@@ -45,15 +45,15 @@ pub(crate) fn decoded(event: &Signed) -> Event {
     Event::decode(json!(event).to_string().into()).expect("it is well-formed")
 }
 
-/// The ids of the events among these orders that are handed over.
-pub(crate) fn delivered(orders: &[Action]) -> Vec<String> {
-    let ids = orders.iter().filter_map(|order| {
+/// The events among these orders that are handed over.
+pub(crate) fn delivered(orders: Vec<Action>) -> Vec<Event> {
+    let events = orders.into_iter().filter_map(|order| {
         let Action::Deliver { event, .. } = order else {
             return None;
         };
-        Some(event.id().to_string())
+        Some(event)
     });
-    ids.collect()
+    events.collect()
 }
 
 /// Takes the orders, and answers each verification among them as an adapter does.

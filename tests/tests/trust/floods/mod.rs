@@ -157,7 +157,8 @@ fn a_page_without_an_end_is_given_up_and_its_events_are_delivered_once() {
         flooded.frame(toy::event_frame(&page, &event));
         pages.insert(page);
     }
-    assert!(pages.len() < 60, "{} reads in ten minutes", pages.len());
+    // Each ends at a thousand events more than were asked for.
+    assert!((4..60).contains(&pages.len()), "{} reads", pages.len());
     let mut ids = flooded.delivered.clone();
     ids.sort_unstable();
     ids.dedup();

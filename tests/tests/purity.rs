@@ -26,7 +26,7 @@ const ALLOWED: [&str; 14] = [
 
 #[test]
 fn the_core_depends_on_nothing_that_could_do_io() {
-    let tree = dependency_tree();
+    let tree = tree_of(&["-p", "buzz-proto", "-e", "normal"]);
 
     assert!(
         tree.lines().any(|line| line.starts_with("buzz-proto ")),
@@ -113,20 +113,34 @@ fn unsafe_code_is_forbidden_for_every_crate() {
     }
 }
 
+/// What features of tokio the adapters bring with them, when built with these of their own.
+fn features_of_tokio(features: &str) -> BTreeSet<String> {
+    let edges = "features,normal";
+    let package = ["-p", "buzz-adapters", "--no-default-features"];
+    let tree = tree_of(&[&package[..], &["-F", features, "-e", edges]].concat());
+    let lines = tree.lines();
+    let features = lines.filter_map(|line| line.strip_prefix("tokio feature \""));
+    let names = features.filter_map(|rest| rest.split('"').next());
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn without_its_feature_there_is_no_tokio_runtime_in_the_adapters() {
+    let alone = features_of_tokio("async-std");
+    let both = features_of_tokio("async-std,tokio");
+
+    // The channels of hyper, which need no runtime.
+    let harmless = ["default", "sync"].map(str::to_owned);
+    assert!(alone.is_subset(&harmless.into()), "{alone:?}");
+    assert!(both.contains("rt"), "{both:?}");
+}
+
 /// Cargo's own listing, from the lock file alone.
-fn dependency_tree() -> String {
+fn tree_of(args: &[&str]) -> String {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args([
-            "tree",
-            "--offline",
-            "-p",
-            "buzz-proto",
-            "-e",
-            "normal",
-            "--prefix",
-            "none",
-        ])
+        .args(["tree", "--offline", "--prefix", "none"])
+        .args(args)
         .current_dir(root())
         .output()
         .expect("cargo can be started");

@@ -170,6 +170,29 @@ fn a_relay_that_wants_auth_and_sends_no_challenge_is_dialed_anew() {
 }
 
 #[test]
+fn a_notice_that_speaks_of_authentication_holds_nothing_up_and_ends_nothing() {
+    let mut relay = script(given(&[1]));
+    relay.live();
+    relay.confirmed(&[channel_sub(1, 1)]);
+    let text = "auth-required: who are you";
+    relay.frame(toy::notice(text)).expect([]);
+    relay.subscribe(channel(2));
+    relay.confirmed(&[channel_sub(2, 2)]);
+    relay.alive_for(60 * SECOND);
+}
+
+#[test]
+fn what_a_notice_left_unanswered_is_asked_for_again_when_its_own_limit_has_passed() {
+    let mut relay = script(given(&[1]));
+    relay.live();
+    assert_eq!(relay.requested(), [channel_sub(1, 1)]);
+    relay.written();
+    relay.frame(toy::notice("auth-required: who are you"));
+    relay.alive_for(60 * SECOND).tick();
+    assert_eq!(relay.requested(), [channel_sub(1, 2)]);
+}
+
+#[test]
 fn ten_challenges_a_minute_are_answered() {
     let mut relay = script(given(&[]));
     relay.live_with_auth();

@@ -74,8 +74,6 @@ pub(crate) struct House {
     pub(crate) forged: BTreeSet<EventId>,
     /// Whether challenges come by themselves.
     pub(crate) challenges: bool,
-    /// Whether EVENTs have their OK.
-    pub(crate) is_answering_events: bool,
     /// Whether anything is written.
     pub(crate) is_writing: bool,
     /// Answers to the question for members so far.
@@ -86,7 +84,6 @@ pub(crate) struct House {
     pub(crate) memberships: Vec<(usize, u8, ChannelState)>,
     pub(crate) notes: Vec<(MonoTime, Note)>,
     pub(crate) auths: Vec<(MonoTime, EventId)>,
-    pub(crate) events: Vec<(MonoTime, EventId)>,
 }
 
 impl House {
@@ -109,7 +106,6 @@ impl House {
             stored: Vec::new(),
             forged: BTreeSet::new(),
             challenges: true,
-            is_answering_events: true,
             is_writing: true,
             sweeps: 0,
             asked: Vec::new(),
@@ -118,7 +114,6 @@ impl House {
             memberships: Vec::new(),
             notes: Vec::new(),
             auths: Vec::new(),
-            events: Vec::new(),
         }
     }
 
@@ -318,10 +313,7 @@ impl House {
                 }
             }
             Some("EVENT") => {
-                let event = id_of(&frame[1]);
-                self.events.push((self.script.now(), event));
-                let accepted = self.is_answering_events.then(|| toy::ok(event, true, ""));
-                accepted.into_iter().collect()
+                vec![toy::ok(id_of(&frame[1]), true, "")]
             }
             Some("REQ") => {
                 let text = String::from_utf8_lossy(text);

@@ -25,7 +25,6 @@ mod outcomes;
 mod player;
 mod polite;
 mod publish;
-mod reasons;
 mod reconnect;
 mod recovery;
 mod replies;

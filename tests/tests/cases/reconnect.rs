@@ -85,7 +85,7 @@ fn block_buzz_6935_a_request_without_an_answer_is_not_a_subscription_and_is_repe
 }
 
 /// A subscription counts as live with an EOSE of its request only.
-fn confirmed_by_the_relay(bench: &Bench, place: u8) {
+pub(crate) fn confirmed_by_the_relay(bench: &Bench, place: u8) {
     for (at, _) in standings(bench, place)
         .into_iter()
         .filter(|(_, state)| *state == SubState::Live)

@@ -285,8 +285,8 @@ fn divinevideo_divine_mobile_6583_a_job_that_authentication_was_wanted_for_ends_
 /// How long the OK of an AUTH is awaited.
 const AUTH_SILENCE: Duration = Duration::from_secs(5);
 
-/// No EVENT follows an AUTH whose OK is awaited.
-fn nothing_leaves_before_authentication(whole: &Whole) {
+/// No EVENT or REQ follows an AUTH whose OK is awaited.
+pub(crate) fn nothing_leaves_before_authentication(whole: &Whole) {
     let mut awaited: Option<(ConnId, MonoTime, String)> = None;
     for (at, input, actions) in whole.relay_calls() {
         if let relay::Input::Frame { text, .. } = &input
@@ -303,11 +303,11 @@ fn nothing_leaves_before_authentication(whole: &Whole) {
             if frame[0] == "AUTH" {
                 let id = frame[1]["id"].as_str().unwrap_or_default();
                 awaited = Some((*conn, at, id.to_owned()));
-            } else if frame[0] == "EVENT"
+            } else if (frame[0] == "EVENT" || frame[0] == "REQ")
                 && let Some((of, since, _)) = &awaited
             {
                 let is_early = of == conn && at < since.after(AUTH_SILENCE);
-                assert!(!is_early, "{at}: an EVENT before the OK of AUTH");
+                assert!(!is_early, "{at}: a frame before the OK of AUTH");
             }
         }
     }

@@ -34,7 +34,7 @@ fn unsubscribe(whole: &mut Whole, place: u8) {
 }
 
 /// The requests for a channel's live subscription.
-fn asked(whole: &Whole, place: u8) -> Vec<Frame> {
+pub(crate) fn asked(whole: &Whole, place: u8) -> Vec<Frame> {
     let name = format!("ch-{}-", channel(place));
     let mut all = frames(whole);
     all.retain(|frame| frame.verb == "REQ" && frame.name.starts_with(&name));
@@ -269,50 +269,68 @@ fn mostrop2p_mobile_720_a_notice_ends_no_connection() {
             }
         })
         .at(3000, |whole| limit(whole, 2))
+        .at(4000, wants_to_know_us)
         .at(4000, |whole| {
-            whole.say(toy::notice("auth-required: we want to know who you are"));
+            subscribe(whole, B);
+            whole.send(P);
         })
-        .at(5000, |whole| whole.say(toy::challenge("again")))
-        .must(60_000, |whole| {
+        .must(10_000, |whole| {
+            assert_eq!(asked(whole, B).len(), 1);
+            expect_stored(whole, [P]);
+        })
+        .must(120_000, |whole| {
             assert_eq!(dials(whole).len(), 1);
+            assert_eq!(asked(whole, A).len(), 1);
             assert!(whole.is_live());
         })
-        .never(|whole| {
-            let causes = [
-                CloseCause::AuthLimit,
-                CloseCause::AuthRefused,
-                CloseCause::Requested,
-                CloseCause::Silent,
-                CloseCause::Unconfirmed,
-                CloseCause::Lossy,
-            ];
-            for cause in causes {
-                assert!(closes(whole, cause).is_empty(), "{cause:?}");
-            }
-        })
+        .never(no_socket_is_given_up)
         .play();
 }
 
 #[test]
-fn mostrop2p_mobile_720_a_relay_that_only_ever_gives_notices_is_dialed_by_the_ladder() {
+fn mostrop2p_mobile_720_a_challenge_after_a_notice_is_answered_in_place() {
+    Case::new(|| live(&[A]))
+        .at(0, wants_to_know_us)
+        .at(20_000, |whole| whole.say(toy::challenge("again")))
+        .must(20_050, |whole| {
+            let auths = frames(whole).into_iter().filter(|it| it.verb == "AUTH");
+            assert_eq!(auths.count(), 2);
+            assert_eq!(dials(whole).len(), 1);
+        })
+        .never(no_socket_is_given_up)
+        .play();
+}
+
+#[test]
+fn mostrop2p_mobile_720_notices_without_end_cost_no_dial() {
     Case::new(|| live(&[A]))
         .at(0, |whole| {
             for _ in 0..1200 {
                 whole.run_for(SECOND / 10);
-                whole.say(toy::notice("auth-required: we want to know who you are"));
+                wants_to_know_us(whole);
             }
         })
-        .never(|whole| {
-            for dials in dials(whole).windows(9) {
-                assert!(
-                    dials[8].saturating_since(dials[0]) > SECOND * 60,
-                    "{dials:?}"
-                );
-            }
-        })
-        .never(waits_grow)
+        .must(0, |whole| assert_eq!(dials(whole).len(), 1))
+        .never(no_socket_is_given_up)
         .finally(|whole| assert!(whole.is_live()))
         .play();
+}
+
+fn wants_to_know_us(whole: &mut Whole) {
+    whole.say(toy::notice("auth-required: we want to know who you are"));
+}
+
+fn no_socket_is_given_up(whole: &Whole) {
+    for cause in [
+        CloseCause::AuthLimit,
+        CloseCause::AuthRefused,
+        CloseCause::Requested,
+        CloseCause::Silent,
+        CloseCause::Unconfirmed,
+        CloseCause::Lossy,
+    ] {
+        assert!(closes(whole, cause).is_empty(), "{cause:?}");
+    }
 }
 
 // Ladders

@@ -28,6 +28,8 @@ pub(crate) struct Desk {
     conn: ConnId,
     /// Whether the relay wants to know who we are.
     pub(crate) has_auth: bool,
+    /// What it says to an AUTH that it does not take.
+    pub(crate) no_auth: Option<&'static str>,
     /// What an EVENT is answered with, a frame for its number; nothing leaves it unanswered.
     pub(crate) on_event: fn(u64) -> Option<Bytes>,
     /// What a post is answered with.
@@ -61,6 +63,7 @@ impl Desk {
             script: script(machine(settings)),
             conn: ConnId(0),
             has_auth,
+            no_auth: None,
             on_event: |_| None,
             on_post: || status(200, r#"{"accepted":true,"message":""}"#),
             events: Vec::new(),
@@ -172,6 +175,21 @@ impl Desk {
             }
         }
         jobs
+    }
+
+    /// What the relay part ordered since an instant, each with its time.
+    pub(crate) fn relay_orders(&self, since: MonoTime) -> Vec<(MonoTime, relay::Action)> {
+        let mut orders = Vec::new();
+        for (at, _, actions) in self.script.calls() {
+            for action in actions {
+                if let Action::Relay(order) = action
+                    && at >= since
+                {
+                    orders.push((at, order));
+                }
+            }
+        }
+        orders
     }
 
     fn notes(&self) -> Vec<(MonoTime, Note)> {
@@ -295,7 +313,8 @@ impl Desk {
         let number = u64::from_str_radix(id.get(..16)?, 16).expect("a number");
         if verb == "AUTH" {
             self.auths.push(number);
-            return self.has_auth.then(|| toy::ok(toy::id(number), true, ""));
+            let (accepted, reason) = (self.no_auth.is_none(), self.no_auth.unwrap_or_default());
+            return self.has_auth.then(|| ok(number, accepted, reason));
         }
         self.events.push((at, number));
         (self.on_event)(number)

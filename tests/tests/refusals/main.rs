@@ -12,6 +12,8 @@ mod late;
 mod nonsense;
 mod notes;
 mod probe;
+mod reasons;
+mod reasons_of_pages;
 mod socket;
 mod socket_gates;
 mod support;

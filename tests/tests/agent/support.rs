@@ -1,15 +1,15 @@
 //! A relay with one channel, one person in it, and agents to join them.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use buzz_adapters::acp::{Facts, Workers};
-use buzz_adapters::connect::{Delivery, Events, Handle, Setup, StartWorkers, connect};
+use buzz_adapters::connect::{Delivery, Events, Handle, RecordTo, Setup, StartWorkers, connect};
 use buzz_adapters::keys::SecretKey;
 use buzz_adapters::runtime::Runtime;
 use buzz_adapters::sign::{LocalSigner, Signer as _};
 use buzz_adapters::tls::{Roots, Tls};
-use buzz_adapters::tokio::Tokio;
 use buzz_adapters::url::RelayUrl;
 use buzz_dev_relay::client::{Client, Frame, tag, unix_now};
 use buzz_dev_relay::faults::Target;
@@ -21,8 +21,12 @@ use buzz_dev_relay::rules::queue::Closing;
 use buzz_dev_relay::{DevRelay, Options};
 use buzz_proto::config::{Config, Consumer};
 use buzz_proto::schedule::{self, Action, Input, StopReason, TurnEnd};
+use buzz_proto::trace::{Privacy, Replay};
 use buzz_proto::{publish, relay, wire};
 use serde_json::json;
+use tempfile::NamedTempFile;
+
+use crate::Rt;
 
 pub(crate) const CHANNEL: &str = "6f1d2c3b-4a59-4e68-8f70-8192a3b4c5d6";
 const ANOTHER: &str = "7a2e3d4c-5b6a-4f79-9081-92a3b4c5d6e7";
@@ -99,9 +103,11 @@ impl Workers for Echo {
 }
 
 /// A running agent.
-pub(crate) struct Agent<R: Runtime = Tokio> {
+pub(crate) struct Agent<R: Runtime = Rt> {
     pub(crate) handle: Handle<R>,
     pub(crate) events: Events<R>,
+    /// Where it records itself, unless a test has another use for that.
+    trace: Option<NamedTempFile>,
 }
 
 impl<R: Runtime> Agent<R> {
@@ -132,8 +138,19 @@ impl<R: Runtime> Agent<R> {
             report: Box::new(|_| {}),
         };
         change(&mut setup);
+        let trace = setup.record.is_none().then(|| {
+            let trace = NamedTempFile::new().expect("a file");
+            let file = trace.reopen().expect("the same file");
+            let privacy = Privacy::Redacted;
+            setup.record = Some(RecordTo { file, privacy });
+            trace
+        });
         let (handle, events) = connect::<R>(setup).expect("the settings work");
-        Self { handle, events }
+        Self {
+            handle,
+            events,
+            trace,
+        }
     }
 
     /// Takes so many events; gives their ids in the order in which they came.
@@ -169,10 +186,13 @@ impl<R: Runtime> Agent<R> {
         .await
     }
 
-    /// Ends it, and waits until it has.
+    /// Ends it, waits until it has, and plays again what it recorded.
     pub(crate) async fn end(&mut self) {
         self.handle.shutdown(Duration::from_secs(5));
         within(self.handle.ended()).await;
+        if let Some(trace) = self.trace.take() {
+            play_again(trace.path());
+        }
     }
 }
 
@@ -187,9 +207,12 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) async fn open() -> Self {
-        let relay = DevRelay::start(Options::default())
-            .await
-            .expect("the relay starts");
+        let relay = DevRelay::start(Options::default()).await;
+        Self::of(relay.expect("the relay starts")).await
+    }
+
+    /// On this relay.
+    pub(crate) async fn of(relay: DevRelay) -> Self {
         let person = Keys::generate();
         let mut client = Client::connect(&relay.url(), &person)
             .await
@@ -384,6 +407,18 @@ async fn listen(client: &mut Client, channel: &str, agent: &str) {
         .subscribe(channel, filter)
         .await
         .expect("the relay listens");
+}
+
+/// The same facts lead to the same orders.
+fn play_again(trace: &Path) {
+    let text = std::fs::read_to_string(trace).expect("the trace was written");
+    let mut lines = text.lines();
+    let mut replay = Replay::new(lines.next().expect("a head")).expect("a head");
+    for line in lines {
+        let call = replay.step(line).expect("a call");
+        assert_eq!(call.difference(), None, "{line}");
+    }
+    assert!(replay.machine().is_ended(), "the trace goes to the end");
 }
 
 pub(crate) async fn within<T>(work: impl Future<Output = T>) -> T {

@@ -1,4 +1,4 @@
-//! What networks and relays do on a bad day, on each runtime: the agent comes back by itself, soon,
+//! What networks and relays do on a bad day: the agent comes back by itself, soon,
 //! without a storm, and loses nothing that the relay still has.
 
 mod gaps;
@@ -6,10 +6,7 @@ mod link;
 
 use std::time::{Duration, Instant};
 
-use buzz_adapters::async_std::AsyncStd;
 use buzz_adapters::connect::Setup;
-use buzz_adapters::runtime::Runtime;
-use buzz_adapters::tokio::Tokio;
 use buzz_adapters::url::RelayUrl;
 use buzz_dev_relay::faults::{Fault, Target};
 use buzz_dev_relay::rules::queue::Closing;
@@ -26,48 +23,19 @@ const MS: Duration = Duration::from_millis(1);
 const FIRST: Duration = Duration::from_millis(50);
 const TOP: Duration = Duration::from_millis(400);
 
-/// Each test, once for each runtime.
-macro_rules! on_each_runtime {
-    ($($name:ident),+ $(,)?) => {
-        mod on_tokio {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() {
-                super::$name::<super::Tokio>().await;
-            })+
-        }
-        mod on_async_std {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() {
-                super::$name::<super::AsyncStd>().await;
-            })+
-        }
-    };
-}
-
-on_each_runtime!(
-    a_link_that_freezes_is_noticed_and_what_was_said_meanwhile_is_delivered,
-    a_relay_that_stops_reading_costs_the_connection_and_no_message,
-    a_relay_that_freezes_before_it_answers_is_left_and_found_again,
-    a_login_that_is_never_answered_is_given_up_and_tried_anew,
-    a_relay_that_accepts_and_drops_is_dialed_by_the_ladder_alone,
-    a_relay_that_restarts_again_and_again_loses_and_repeats_nothing,
-    a_far_link_that_loses_much_carries_an_agent_all_the_same,
-    a_request_that_the_relay_never_registered_is_made_again_under_a_new_name,
-);
-
 /// A scene whose one agent reaches the relay over a link.
-struct Scenery<R: Runtime> {
+struct Scenery {
     scene: Scene,
     link: Link,
-    agent: Agent<R>,
+    agent: Agent,
 }
 
-impl<R: Runtime> Scenery<R> {
+impl Scenery {
     async fn open(delay: Delay, change: impl FnOnce(&mut Setup)) -> Self {
         let mut scene = Scene::open().await;
         let link = Link::to(&scene.url(), delay);
         let url = link.url();
-        let agent = scene.agent_on(external(64), |setup| {
+        let agent = scene.agent_with(external(64), |setup| {
             setup.url = RelayUrl::parse(&url).expect("the link's own URL");
             setup.config.relay.url = url;
             hasten(setup);
@@ -100,6 +68,10 @@ impl<R: Runtime> Scenery<R> {
         self.scene.mention(words, Vec::new()).await.id
     }
 
+    fn logins(&self) -> u64 {
+        self.scene.relay().stats_of(&self.scene.agent_key()).auths
+    }
+
     async fn end(mut self) {
         self.agent.end().await;
         self.link.end().await;
@@ -127,8 +99,9 @@ fn dials_within(span: Duration) -> u64 {
     u64::try_from(on_top).expect("a short span") + 6
 }
 
-async fn a_link_that_freezes_is_noticed_and_what_was_said_meanwhile_is_delivered<R: Runtime>() {
-    let mut at = Scenery::<R>::live(|_| {}).await;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_that_freezes_is_noticed_and_what_was_said_meanwhile_is_delivered() {
+    let mut at = Scenery::live(|_| {}).await;
     let before = at.link.dials();
 
     at.link.set(Mode::Frozen);
@@ -143,8 +116,9 @@ async fn a_link_that_freezes_is_noticed_and_what_was_said_meanwhile_is_delivered
     at.end().await;
 }
 
-async fn a_relay_that_stops_reading_costs_the_connection_and_no_message<R: Runtime>() {
-    let mut at = Scenery::<R>::live(|_| {}).await;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_that_stops_reading_costs_the_connection_and_no_message() {
+    let mut at = Scenery::live(|_| {}).await;
     let before = at.link.dials();
 
     at.link.set(Mode::Deaf);
@@ -174,12 +148,13 @@ async fn a_relay_that_stops_reading_costs_the_connection_and_no_message<R: Runti
     at.end().await;
 }
 
-async fn a_relay_that_freezes_before_it_answers_is_left_and_found_again<R: Runtime>() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_that_freezes_before_it_answers_is_left_and_found_again() {
     let mut scene = Scene::open().await;
     let link = Link::to(&scene.url(), Delay::default());
     link.set(Mode::Frozen);
     let url = link.url();
-    let agent = scene.agent_on::<R>(external(64), |setup| {
+    let agent = scene.agent_with(external(64), |setup| {
         setup.url = RelayUrl::parse(&url).expect("the link's own URL");
         setup.config.relay.url = url;
         hasten(setup);
@@ -195,8 +170,9 @@ async fn a_relay_that_freezes_before_it_answers_is_left_and_found_again<R: Runti
     at.end().await;
 }
 
-async fn a_login_that_is_never_answered_is_given_up_and_tried_anew<R: Runtime>() {
-    let mut at = Scenery::<R>::live(|_| {}).await;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_login_that_is_never_answered_is_given_up_and_tried_anew() {
+    let mut at = Scenery::live(|_| {}).await;
     let logins = at.logins();
     let target = Target::Everyone;
     let faults = at.scene.relay().faults();
@@ -210,8 +186,9 @@ async fn a_login_that_is_never_answered_is_given_up_and_tried_anew<R: Runtime>()
     at.end().await;
 }
 
-async fn a_relay_that_accepts_and_drops_is_dialed_by_the_ladder_alone<R: Runtime>() {
-    let mut at = Scenery::<R>::live(|_| {}).await;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_that_accepts_and_drops_is_dialed_by_the_ladder_alone() {
+    let mut at = Scenery::live(|_| {}).await;
     let (before, begun) = (at.link.dials(), Instant::now());
 
     at.link.set(Mode::Dropped);
@@ -228,8 +205,9 @@ async fn a_relay_that_accepts_and_drops_is_dialed_by_the_ladder_alone<R: Runtime
     at.end().await;
 }
 
-async fn a_relay_that_restarts_again_and_again_loses_and_repeats_nothing<R: Runtime>() {
-    let mut at = Scenery::<R>::live(|_| {}).await;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_that_restarts_again_and_again_loses_and_repeats_nothing() {
+    let mut at = Scenery::live(|_| {}).await;
     let agent = Target::Key(at.scene.agent_key());
     let mut said = Vec::new();
 
@@ -261,7 +239,8 @@ async fn a_relay_that_restarts_again_and_again_loses_and_repeats_nothing<R: Runt
     at.end().await;
 }
 
-async fn a_far_link_that_loses_much_carries_an_agent_all_the_same<R: Runtime>() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_far_link_that_loses_much_carries_an_agent_all_the_same() {
     // A round trip of 3.4 s; the limits are those of the real world.
     let delay = Delay {
         way: 1700 * MS,
@@ -269,7 +248,7 @@ async fn a_far_link_that_loses_much_carries_an_agent_all_the_same<R: Runtime>() 
         again: 200 * MS,
     };
     let channel = CHANNEL.parse().expect("a channel");
-    let mut at = Scenery::<R>::open(delay, |setup| {
+    let mut at = Scenery::open(delay, |setup| {
         setup.config.relay.limits = buzz_proto::relay::Limits::default();
         setup.config.relay.channels = Channels::Given(vec![channel]);
     })
@@ -285,8 +264,9 @@ async fn a_far_link_that_loses_much_carries_an_agent_all_the_same<R: Runtime>() 
     at.end().await;
 }
 
-async fn a_request_that_the_relay_never_registered_is_made_again_under_a_new_name<R: Runtime>() {
-    let mut at = Scenery::<R>::live(|setup| {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_the_relay_never_registered_is_made_again_under_a_new_name() {
+    let mut at = Scenery::live(|setup| {
         setup.config.relay.limits.confirmation = 500 * MS;
     })
     .await;
@@ -307,10 +287,4 @@ async fn a_request_that_the_relay_never_registered_is_made_again_under_a_new_nam
     let next = at.say("afterwards").await;
     assert_eq!(at.agent.take(1).await, [next]);
     at.end().await;
-}
-
-impl<R: Runtime> Scenery<R> {
-    fn logins(&self) -> u64 {
-        self.scene.relay().stats_of(&self.scene.agent_key()).auths
-    }
 }

@@ -16,7 +16,6 @@ use std::time::Duration;
 
 use buzz_adapters::acp::{AcpPool, AcpSettings, AcpSettingsHandle, Workers};
 use buzz_adapters::connect::Report;
-use buzz_adapters::tokio::Tokio;
 use buzz_dev_relay::client::tag;
 use buzz_dev_relay::rules::event::Event;
 use buzz_proto::config::Consumer;
@@ -25,6 +24,7 @@ use buzz_proto::relay::View;
 use buzz_proto::schedule::{Config, Limits};
 use tempfile::TempDir;
 
+use crate::Rt;
 use crate::support::{Agent, LOOK_EVERY, Scene, Taker, within};
 
 const MS: Duration = Duration::from_millis(1);
@@ -65,7 +65,7 @@ impl Office {
         let taker = Taker {
             consumer: Consumer::Workers(Box::new(config)),
             workers: Some(Box::new(move |facts| -> Box<dyn Workers> {
-                Box::new(AcpPool::<Tokio>::new(pool, move |fact| facts(fact)))
+                Box::new(AcpPool::<Rt>::new(pool, move |fact| facts(fact)))
             })),
         };
         let notes = Arc::new(Mutex::new(Vec::new()));

@@ -1,0 +1,32 @@
+//! The suite `agent` on async-std: the same agents, the same relay, the same outcomes.
+
+#[path = "../agent/basics.rs"]
+mod basics;
+#[path = "../agent/consumer.rs"]
+mod consumer;
+#[path = "../agent/faults/mod.rs"]
+mod faults;
+#[path = "../agent/hall.rs"]
+mod hall;
+#[path = "../agent/marks.rs"]
+mod marks;
+#[path = "../agent/outage.rs"]
+mod outage;
+#[path = "../agent/overload.rs"]
+mod overload;
+#[path = "../agent/support.rs"]
+mod support;
+#[path = "../agent/work/mod.rs"]
+mod work;
+
+/// What the agents run on.
+type Rt = buzz_adapters::async_std::AsyncStd;
+
+/// Not a test: the body of the workers that others start.
+#[test]
+fn test_worker() {
+    if let Ok(folder) = std::env::var(work::worker::FOLDER) {
+        work::worker::run(&folder);
+        std::process::exit(0);
+    }
+}

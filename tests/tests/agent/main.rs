@@ -8,10 +8,10 @@ mod consumer;
 mod faults;
 mod hall;
 mod marks;
+mod office;
 mod outage;
 mod overload;
 mod support;
-mod work;
 
 /// What the agents run on.
 type Rt = buzz_adapters::tokio::Tokio;
@@ -19,8 +19,8 @@ type Rt = buzz_adapters::tokio::Tokio;
 /// Not a test: the body of the workers that others start.
 #[test]
 fn test_worker() {
-    if let Ok(folder) = std::env::var(work::worker::FOLDER) {
-        work::worker::run(&folder);
+    if let Ok(folder) = std::env::var(office::worker::FOLDER) {
+        office::worker::run(&folder);
         std::process::exit(0);
     }
 }

@@ -10,14 +10,14 @@ mod faults;
 mod hall;
 #[path = "../agent/marks.rs"]
 mod marks;
+#[path = "../agent/office/mod.rs"]
+mod office;
 #[path = "../agent/outage.rs"]
 mod outage;
 #[path = "../agent/overload.rs"]
 mod overload;
 #[path = "../agent/support.rs"]
 mod support;
-#[path = "../agent/work/mod.rs"]
-mod work;
 
 /// What the agents run on.
 type Rt = buzz_adapters::async_std::AsyncStd;
@@ -25,8 +25,8 @@ type Rt = buzz_adapters::async_std::AsyncStd;
 /// Not a test: the body of the workers that others start.
 #[test]
 fn test_worker() {
-    if let Ok(folder) = std::env::var(work::worker::FOLDER) {
-        work::worker::run(&folder);
+    if let Ok(folder) = std::env::var(office::worker::FOLDER) {
+        office::worker::run(&folder);
         std::process::exit(0);
     }
 }

@@ -1,12 +1,5 @@
 //! WebSockets over loopback, with and without TLS.
 
-#![cfg(feature = "tokio")]
-#![expect(clippy::unwrap_used, reason = "support functions of tests")]
-
-#[path = "support/narrow.rs"]
-mod narrow;
-mod support;
-
 use std::io;
 
 use async_tungstenite::tungstenite::handshake::server::{Request, Response};
@@ -14,25 +7,27 @@ use async_tungstenite::tungstenite::protocol::CloseFrame;
 use async_tungstenite::tungstenite::{Message, Utf8Bytes};
 use async_tungstenite::{WebSocketStream, accept_async, accept_hdr_async};
 use buzz_adapters::dial::{DialError, connect};
-use buzz_adapters::tokio::{Stream, Tokio};
+use buzz_adapters::tokio::Stream;
 use buzz_adapters::ws::SocketEvent;
 use buzz_proto::ids::WriteId;
 use buzz_proto::time::UnixTime;
 use buzz_proto::wire::{Excerpt, FRAME_BYTES_MAX};
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
-use narrow::{Narrow, large, next};
-use support::{guard, listen, tls};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+
+use crate::Rt;
+use crate::narrow::{Narrow, large, next};
+use crate::support::{guard, listen, tls};
 
 #[tokio::test]
 async fn a_socket_can_be_driven_on_any_thread() {
     let (listener, url) = listen("ws");
     let server = async { accept(&listener).await.send(Message::text("hello")).await };
     let client = tokio::spawn(async move {
-        let (mut socket, _) = connect::<Tokio>(&url, &tls()).await.unwrap();
+        let (mut socket, _) = connect::<Rt>(&url, &tls()).await.unwrap();
         socket.next().await
     });
     let (_, event) = guard(async { tokio::join!(server, client) }).await;
@@ -49,7 +44,7 @@ async fn frames_are_written_and_read_in_order() {
         }
     };
     let client = async {
-        let (mut socket, date) = connect::<Tokio>(&url, &tls()).await.unwrap();
+        let (mut socket, date) = connect::<Rt>(&url, &tls()).await.unwrap();
         for n in 0..3 {
             socket.queue(WriteId(n), text(&n.to_string()));
         }
@@ -88,7 +83,7 @@ async fn the_date_of_the_upgrade_is_told() {
         };
         accept_hdr_async(Stream(stream), dated).await.unwrap()
     };
-    let client = async { connect::<Tokio>(&url, &tls()).await.unwrap().1 };
+    let client = async { connect::<Rt>(&url, &tls()).await.unwrap().1 };
     let (_peer, date) = guard(async { tokio::join!(server, client) }).await;
     assert_eq!(date, Some(UnixTime(1_786_968_000)));
 }
@@ -107,7 +102,7 @@ async fn a_ping_is_answered_while_nothing_is_written() {
         peer
     };
     let client = async {
-        let (mut socket, _) = connect::<Tokio>(&url, &tls()).await.unwrap();
+        let (mut socket, _) = connect::<Rt>(&url, &tls()).await.unwrap();
         assert_eq!(socket.next().await, Some(SocketEvent::Pinged));
         assert_eq!(
             socket.next().await,
@@ -127,7 +122,7 @@ async fn a_ping_gets_its_pong_and_goes_before_waiting_frames() {
         peer
     };
     let client = async {
-        let (mut socket, _) = connect::<Tokio>(&url, &tls()).await.unwrap();
+        let (mut socket, _) = connect::<Rt>(&url, &tls()).await.unwrap();
         socket.queue(WriteId(1), text("later"));
         socket.ping();
         assert_eq!(socket.next().await, Some(SocketEvent::Written(WriteId(1))));
@@ -237,7 +232,7 @@ async fn the_code_of_the_peers_close_frame_is_told() {
             assert!(matches!(peer.next().await, Some(Ok(Message::Close(_)))));
         };
         let client = async {
-            let (mut socket, _) = connect::<Tokio>(&url, &tls()).await.unwrap();
+            let (mut socket, _) = connect::<Rt>(&url, &tls()).await.unwrap();
             let detail = Excerpt::new(reason);
             assert_eq!(
                 socket.next().await,
@@ -261,7 +256,7 @@ async fn closing_fails_what_waits_and_ends_when_the_peer_agrees() {
         assert!(peer.next().await.is_none());
     };
     let client = async {
-        let (mut socket, _) = connect::<Tokio>(&url, &tls()).await.unwrap();
+        let (mut socket, _) = connect::<Rt>(&url, &tls()).await.unwrap();
         socket.queue(WriteId(1), text("waits"));
         socket.close(1000);
         socket.queue(WriteId(2), text("too late"));
@@ -291,7 +286,7 @@ async fn binary_frames_count_as_text_or_not_at_all() {
         peer
     };
     let client = async {
-        let (mut socket, _) = connect::<Tokio>(&url, &tls()).await.unwrap();
+        let (mut socket, _) = connect::<Rt>(&url, &tls()).await.unwrap();
         let events = next(&mut socket, 3).await;
         let [first, last] = ["é", "end"].map(|part| SocketEvent::Text(text(part)));
         assert_eq!(events, [first, SocketEvent::Ignored, last]);
@@ -313,7 +308,7 @@ async fn frames_over_the_limit_end_the_connection_or_are_not_sent() {
         peer
     };
     let client = async {
-        let (mut socket, _) = connect::<Tokio>(&url, &tls()).await.unwrap();
+        let (mut socket, _) = connect::<Rt>(&url, &tls()).await.unwrap();
         socket.queue(WriteId(1), Bytes::from(vec![b'a'; FRAME_BYTES_MAX + 1]));
         socket.queue(WriteId(2), Bytes::from_static(b"\xff"));
         socket.queue(WriteId(3), text("legal"));
@@ -355,7 +350,7 @@ async fn a_peer_that_speaks_something_else_is_no_relay() {
 async fn a_port_without_a_listener_refuses() {
     let (listener, url) = listen("ws");
     drop(listener);
-    let error = guard(connect::<Tokio>(&url, &tls())).await.unwrap_err();
+    let error = guard(connect::<Rt>(&url, &tls())).await.unwrap_err();
     let DialError::Io(error) = error else {
         panic!("{error:?}");
     };
@@ -377,7 +372,7 @@ async fn upgrade_answered_by(answer: &str) -> DialError {
         }
         stream.write_all(answer.as_bytes()).await.unwrap();
     };
-    let client = async { connect::<Tokio>(&url, &tls()).await.unwrap_err() };
+    let client = async { connect::<Rt>(&url, &tls()).await.unwrap_err() };
     guard(async { tokio::join!(server, client) }).await.1
 }
 

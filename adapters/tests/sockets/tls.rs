@@ -1,12 +1,5 @@
 //! WebSockets over TLS on loopback.
 
-#![cfg(feature = "tokio")]
-#![expect(clippy::unwrap_used, reason = "support functions of tests")]
-
-#[path = "support/narrow.rs"]
-mod narrow;
-mod support;
-
 use std::sync::Arc;
 
 use async_tungstenite::accept_async;
@@ -15,18 +8,20 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use buzz_adapters::dial::{DialError, connect};
 use buzz_adapters::tls::{Roots, Tls};
-use buzz_adapters::tokio::{Stream, Tokio};
+use buzz_adapters::tokio::Stream;
 use buzz_adapters::ws::SocketEvent;
 use buzz_proto::ids::WriteId;
 use bytes::Bytes;
 use futures_rustls::TlsAcceptor;
 use futures_util::StreamExt as _;
-use narrow::{Narrow, large, next};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
-use support::{guard, listen, tls};
 use tokio::io::AsyncWriteExt as _;
+
+use crate::Rt;
+use crate::narrow::{Narrow, large, next};
+use crate::support::{guard, listen, tls};
 
 #[tokio::test]
 async fn a_certificate_of_an_authority_that_is_given_is_trusted() {
@@ -67,7 +62,7 @@ async fn an_unknown_certificate_is_refused_as_such() {
         let (stream, _) = listener.accept().await.unwrap();
         drop(authority.acceptor.accept(Stream(stream)).await);
     };
-    let client = async { connect::<Tokio>(&url, &tls()).await.unwrap_err() };
+    let client = async { connect::<Rt>(&url, &tls()).await.unwrap_err() };
     let ((), error) = guard(async { tokio::join!(server, client) }).await;
     assert!(matches!(error, DialError::Certificate(_)), "{error:?}");
 }
@@ -83,7 +78,7 @@ async fn a_peer_without_tls_is_not_taken_for_a_bad_certificate() {
             .unwrap();
         stream
     };
-    let client = async { connect::<Tokio>(&url, &tls()).await.unwrap_err() };
+    let client = async { connect::<Rt>(&url, &tls()).await.unwrap_err() };
     let (_stream, error) = guard(async { tokio::join!(server, client) }).await;
     assert!(matches!(error, DialError::Tls(_)), "{error:?}");
 }

@@ -1,11 +1,5 @@
 //! HTTP requests over loopback.
 
-#![cfg(feature = "tokio")]
-#![expect(clippy::unwrap_used, reason = "support functions of tests")]
-
-#[path = "../support/mod.rs"]
-mod support;
-
 mod answers;
 mod ends;
 mod reuse;
@@ -14,13 +8,14 @@ use std::time::Duration;
 
 use buzz_adapters::dial::DialError;
 use buzz_adapters::http::{HttpClient, HttpError, Limits};
-use buzz_adapters::tokio::Tokio;
 use buzz_adapters::url::RelayUrl;
 use buzz_proto::relay::HttpAnswer;
 use bytes::Bytes;
-use support::{guard, listen, tls};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+
+use crate::Rt;
+use crate::support::{guard, listen, tls};
 
 const LIMITS: Limits = Limits {
     time_max: Duration::from_secs(60),
@@ -97,11 +92,11 @@ async fn a_relay_out_of_reach_was_sent_nothing() {
 
 type Answer = Result<HttpAnswer, HttpError>;
 
-fn client(url: RelayUrl) -> HttpClient<Tokio> {
+fn client(url: RelayUrl) -> HttpClient<Rt> {
     HttpClient::new(url, tls())
 }
 
-async fn post(client: &HttpClient<Tokio>, body: &'static str) -> Answer {
+async fn post(client: &HttpClient<Rt>, body: &'static str) -> Answer {
     client.post("/events", &[], Bytes::from(body), LIMITS).await
 }
 

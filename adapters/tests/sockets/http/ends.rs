@@ -1,5 +1,7 @@
 //! Calls that are given up, and calls beside one that stalls.
 
+use std::io::ErrorKind;
+
 use futures_util::future::{Either, select};
 use tokio::sync::watch;
 
@@ -27,7 +29,12 @@ async fn a_call_given_up_closes_its_connection() {
                 Either::Right((ended, _)) => panic!("the call ended: {ended:?}"),
             };
             drop(call);
-            assert_eq!(stream.read(&mut [0]).await.unwrap(), 0, "{begun}");
+            // What it had not read yet makes the system say so more harshly.
+            let end = stream.read(&mut [0]).await.map_err(|error| error.kind());
+            assert!(
+                matches!(end, Ok(0) | Err(ErrorKind::ConnectionReset)),
+                "{begun}: {end:?}"
+            );
         })
         .await;
         // Nothing of it is left for the next call.

@@ -1,10 +1,5 @@
 //! How an agent starts and ends, against relays that only listen.
 
-#![cfg(feature = "tokio")]
-#![expect(clippy::unwrap_used, reason = "support functions of tests")]
-
-mod support;
-
 use std::io;
 use std::sync::Arc;
 
@@ -13,19 +8,20 @@ use buzz_adapters::connect::{ConnectError, Setup, StartWorkers, connect};
 use buzz_adapters::keep::Keeper;
 use buzz_adapters::keys::SecretKey;
 use buzz_adapters::sign::{LocalSigner, Signer as _};
-use buzz_adapters::tokio::Tokio;
 use buzz_adapters::url::RelayUrl;
 use buzz_proto::config::{Config, Consumer};
 use buzz_proto::relay::{Record, Sub};
 use buzz_proto::{publish, relay, schedule};
-use support::{guard, listen, tls};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
+
+use crate::Rt;
+use crate::support::{guard, listen, tls};
 
 #[tokio::test]
 async fn a_dropped_handle_ends_the_agent_and_its_dial() {
     let (listener, url) = listen("ws");
-    let (handle, mut events) = connect::<Tokio>(external(url)).unwrap();
+    let (handle, mut events) = connect::<Rt>(external(url)).unwrap();
     let mut dialed = accept(&listener).await;
 
     drop(handle);
@@ -41,7 +37,7 @@ async fn a_dropped_handle_ends_the_agent_and_its_dial() {
 #[tokio::test]
 async fn a_detached_agent_goes_on() {
     let (listener, url) = listen("ws");
-    let (handle, _events) = connect::<Tokio>(external(url)).unwrap();
+    let (handle, _events) = connect::<Rt>(external(url)).unwrap();
 
     handle.detach();
 
@@ -62,7 +58,7 @@ async fn workers_and_consumer_have_to_fit() {
         (missing, ConnectError::WorkersMissing),
         (unused, ConnectError::WorkersUnused),
     ] {
-        assert_eq!(connect::<Tokio>(setup).err(), Some(error));
+        assert_eq!(connect::<Rt>(setup).err(), Some(error));
     }
 }
 
@@ -82,7 +78,7 @@ async fn records_and_what_keeps_them_have_to_fit() {
         (unused, Some(ConnectError::KeeperUnused)),
         (both, None),
     ] {
-        assert_eq!(connect::<Tokio>(setup).err(), error);
+        assert_eq!(connect::<Rt>(setup).err(), error);
     }
 }
 
@@ -119,7 +115,7 @@ fn external(url: RelayUrl) -> Setup {
 fn workers() -> StartWorkers {
     Box::new(|facts: Facts| -> Box<dyn Workers> {
         let settings = AcpSettings::new("true");
-        Box::new(AcpPool::<Tokio>::new(settings, move |fact| facts(fact)))
+        Box::new(AcpPool::<Rt>::new(settings, move |fact| facts(fact)))
     })
 }
 

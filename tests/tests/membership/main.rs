@@ -1,5 +1,6 @@
 //! Membership: notices are the fast path, the roster is the truth.
 
+mod archived;
 mod notices;
 mod refused;
 mod route;

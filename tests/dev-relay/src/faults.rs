@@ -91,8 +91,6 @@ pub enum Fault {
     SwallowOk,
     /// AUTH is carried out, its OK is lost.
     SwallowAuthOk,
-    /// A REQ is lost: nothing is registered, nothing answered.
-    IgnoreReq,
     /// The EOSE of a REQ is lost.
     SwallowEose,
     /// A live event is not delivered to a connection.

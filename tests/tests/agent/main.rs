@@ -5,7 +5,6 @@
 
 mod basics;
 mod consumer;
-mod faults;
 mod hall;
 mod marks;
 mod office;

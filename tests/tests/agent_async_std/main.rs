@@ -4,8 +4,6 @@
 mod basics;
 #[path = "../agent/consumer.rs"]
 mod consumer;
-#[path = "../agent/faults/mod.rs"]
-mod faults;
 #[path = "../agent/hall.rs"]
 mod hall;
 #[path = "../agent/marks.rs"]

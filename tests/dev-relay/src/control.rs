@@ -74,6 +74,12 @@ impl<'a> FaultControl<'a> {
         self.arm(Fault::SwallowEose, times);
     }
 
+    /// Names of the requests that were ignored since faults were lifted, oldest first.
+    #[must_use]
+    pub fn ignored(&self) -> Vec<String> {
+        self.shared.with(|rules, _| rules.faults.ignored.clone())
+    }
+
     /// The next `times` live events are not delivered, counted per connection.
     pub fn withhold_live(&self, target: Target, times: u64) {
         self.arm_for(Fault::WithholdLive, target, times);

@@ -93,6 +93,8 @@ pub enum Fault {
     SwallowAuthOk,
     /// The EOSE of a REQ is lost.
     SwallowEose,
+    /// A REQ is counted and noted by its name, and nothing comes of it.
+    IgnoreReq,
     /// A live event is not delivered to a connection.
     WithholdLive,
     /// History breaks off after so many events, without EOSE.
@@ -105,6 +107,8 @@ pub enum Fault {
 #[derive(Debug, Default)]
 pub struct Faults {
     armed: Vec<Armed>,
+    /// Names of requests that were ignored.
+    pub(crate) ignored: Vec<String>,
     /// Connections whose socket is not read.
     pub(crate) unread: Switch,
     /// Connections to which nothing is written, and callers that get no answer.

@@ -30,6 +30,7 @@ pub mod control;
 pub mod faults;
 mod io_wrapper;
 pub mod keys;
+pub mod line;
 mod persist;
 pub mod rules;
 mod serve;

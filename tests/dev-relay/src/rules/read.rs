@@ -86,6 +86,10 @@ impl Rules {
     ) {
         let key = self.key_of(id);
         self.ledger.note(key.as_deref(), |stats| stats.reqs += 1);
+        if self.faults.strikes(key.as_deref(), &Fault::IgnoreReq) {
+            self.faults.ignored.push(subscription.to_owned());
+            return;
+        }
         if let Err(text) = self.open_subscription(id, subscription, filters, now) {
             self.ledger
                 .note(key.as_deref(), |stats| stats.reqs_refused += 1);

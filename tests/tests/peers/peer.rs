@@ -2,7 +2,7 @@
 
 use std::env;
 use std::io::{self, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -92,6 +92,10 @@ impl Relay {
 
     pub(crate) fn url(&self) -> String {
         format!("ws://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn addr(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
     }
 
     /// SIGKILL: connections break without a word.

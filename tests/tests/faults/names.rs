@@ -10,22 +10,29 @@ use std::time::Duration;
 use buzz_adapters::runtime::Runtime;
 use buzz_adapters::tokio::{Stream, Tokio};
 use buzz_proto::relay::ConnectCause;
+use tokio::net::TcpSocket;
 
 use crate::agent::Call;
 use crate::scene::Scene;
 
 /// No name of the world: nobody but this test resolves it.
 const NAME: &str = "relay.invalid";
+/// Less than one message of a test that fills it.
+const UNSENT_BYTES_MAX: u32 = 32 << 10;
 /// What is known of names.
 static ADDRESSES: Mutex<BTreeMap<String, SocketAddr>> = Mutex::new(BTreeMap::new());
 
-/// Tokio, but for names, which are those of [`ADDRESSES`].
-struct OwnNames;
+/// Tokio, but for names, which are those of [`ADDRESSES`], and for what the system takes of a
+/// program before the peer does.
+pub(crate) struct Narrow;
 
-impl Runtime for OwnNames {
+impl Runtime for Narrow {
     type Stream = Stream;
 
-    async fn resolve(host: &str, _: u16) -> io::Result<Vec<SocketAddr>> {
+    async fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        if let Ok(ip) = host.parse() {
+            return Ok(vec![SocketAddr::new(ip, port)]);
+        }
         let known = ADDRESSES.lock().unwrap_or_else(PoisonError::into_inner);
         let address = known.get(host).copied();
         address
@@ -34,7 +41,11 @@ impl Runtime for OwnNames {
     }
 
     async fn connect(address: SocketAddr) -> io::Result<Stream> {
-        Tokio::connect(address).await
+        let socket = TcpSocket::new_v4()?;
+        socket.set_send_buffer_size(UNSENT_BYTES_MAX)?;
+        let stream = socket.connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Stream(stream))
     }
 
     fn sleep(span: Duration) -> impl Future<Output = ()> + Send + 'static {
@@ -57,7 +68,7 @@ async fn a_name_that_does_not_resolve_is_asked_for_by_the_ladder_until_it_does()
     let mut scene = Scene::open().await;
     let addr = scene.line.addr();
     let url = format!("ws://{NAME}:{}", addr.port());
-    let mut agent = scene.agent_at::<OwnNames>(&url, |_| {});
+    let mut agent = scene.agent_at::<Narrow>(&url, |_| {});
     agent.fails(4).await;
     assert!(scene.line.dials().is_empty());
     name(Some(addr));

@@ -14,26 +14,27 @@ use buzz_proto::time::UnixTime;
 use buzz_proto::wire::Draft;
 
 use crate::agent::within;
+use crate::names::Narrow;
 use crate::scene::{CHANNEL, Scene};
 
-/// Together more than a system takes for a peer that reads nothing.
-const MESSAGES: usize = 30;
+/// Together more than is taken for a peer that reads nothing.
+const MESSAGES: usize = 8;
 const MESSAGE_BYTES: usize = 200_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_that_does_not_end_ends_the_connection_and_everything_is_said_once_afterwards() {
     let mut scene = Scene::open().await;
     scene.relay.faults().set_bridge_absent(Some(404));
-    let mut agent = scene
-        .live_agent(|config| {
-            config.publish.in_flight_max = 64;
-            config.publish.receipt = Duration::from_secs(20);
-            // All of them are handed over at once, and a busy machine takes its time for them.
-            config.relay.limits.write = Duration::from_secs(4);
-            // Whatever else would end the connection.
-            config.relay.limits.ping_after = Duration::from_secs(3600);
-        })
-        .await;
+    let url = scene.line.url();
+    let mut agent = scene.agent_at::<Narrow>(&url, |config| {
+        config.publish.in_flight_max = 16;
+        // All of them are handed over at once, and a busy machine takes its time for them.
+        config.relay.limits.write = Duration::from_secs(4);
+        config.publish.receipt = Duration::from_secs(20);
+        // Nothing else ends the connection.
+        config.relay.limits.ping_after = Duration::from_secs(3600);
+    });
+    agent.is_live().await;
 
     // From the answer to it the agent knows that only the socket is left.
     let first = agent.handle.publish(message("hello"), Class::Durable, None);

@@ -158,7 +158,12 @@ impl<R: Runtime> Agent<R> {
                 Report::DialFailed(_) => {
                     fails.fetch_add(1, Ordering::Relaxed);
                 }
-                other => panic!("{other:?}"),
+                other @ (Report::RecordFailed(_)
+                | Report::KeepFailed(_)
+                | Report::NotKept(_)
+                | _) => {
+                    panic!("{other:?}");
+                }
             }),
         })
         .expect("the settings work");

@@ -10,7 +10,6 @@ use buzz_adapters::keys::SecretKey;
 use buzz_adapters::runtime::Runtime;
 use buzz_adapters::sign::{LocalSigner, Signer as _};
 use buzz_adapters::tls::{Roots, Tls};
-use buzz_adapters::tokio::Tokio;
 use buzz_adapters::url::RelayUrl;
 use buzz_proto::config::{Config, Consumer};
 use buzz_proto::note::Note;
@@ -19,6 +18,8 @@ use buzz_proto::trace::Privacy;
 use buzz_proto::{publish, relay};
 use serde_json::Value;
 use tempfile::NamedTempFile;
+
+use crate::Rt;
 
 /// A guard against a test that hangs; no verdict depends on it.
 const GUARD: Duration = Duration::from_secs(60);
@@ -51,7 +52,7 @@ pub(crate) fn limits() -> Limits {
 }
 
 /// A running agent.
-pub(crate) struct Agent<R: Runtime = Tokio> {
+pub(crate) struct Agent<R: Runtime = Rt> {
     pub(crate) handle: Handle<R>,
     events: Events<R>,
     notes: Arc<Mutex<Vec<Note>>>,

@@ -3,31 +3,32 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use buzz_adapters::runtime::Runtime;
-use buzz_adapters::tokio::{Stream, Tokio};
 use buzz_proto::relay::ConnectCause;
-use tokio::net::TcpSocket;
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::SndBuf;
 
+use crate::Rt;
 use crate::agent::Call;
 use crate::scene::Scene;
 
 /// No name of the world: nobody but this test resolves it.
 const NAME: &str = "relay.invalid";
 /// Less than one message of a test that fills it.
-const UNSENT_BYTES_MAX: u32 = 32 << 10;
+const UNSENT_BYTES_MAX: usize = 32 << 10;
 /// What is known of names.
 static ADDRESSES: Mutex<BTreeMap<String, SocketAddr>> = Mutex::new(BTreeMap::new());
 
-/// Tokio, but for names, which are those of [`ADDRESSES`], and for what the system takes of a
+/// The runtime, but for names, which are those of [`ADDRESSES`], and for what the system takes of a
 /// program before the peer does.
 pub(crate) struct Narrow;
 
 impl Runtime for Narrow {
-    type Stream = Stream;
+    type Stream = <Rt as Runtime>::Stream;
 
     async fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         if let Ok(ip) = host.parse() {
@@ -40,26 +41,30 @@ impl Runtime for Narrow {
             .ok_or_else(|| io::Error::other("no such name"))
     }
 
-    async fn connect(address: SocketAddr) -> io::Result<Stream> {
-        let socket = TcpSocket::new_v4()?;
-        socket.set_send_buffer_size(UNSENT_BYTES_MAX)?;
-        let stream = socket.connect(address).await?;
-        stream.set_nodelay(true)?;
-        Ok(Stream(stream))
+    async fn connect(address: SocketAddr) -> io::Result<Self::Stream> {
+        let dial = move || {
+            let stream = TcpStream::connect(address)?;
+            setsockopt(&stream, SndBuf, &UNSENT_BYTES_MAX)?;
+            stream.set_nodelay(true)?;
+            stream.set_nonblocking(true)?;
+            Ok(stream)
+        };
+        let stream: io::Result<TcpStream> = Rt::spawn_blocking(dial).await.expect("it runs");
+        crate::adopt(stream?)
     }
 
     fn sleep(span: Duration) -> impl Future<Output = ()> + Send + 'static {
-        Tokio::sleep(span)
+        Rt::sleep(span)
     }
 
     fn spawn(task: impl Future<Output = ()> + Send + 'static) {
-        Tokio::spawn(task);
+        Rt::spawn(task);
     }
 
     async fn spawn_blocking<T: Send + 'static>(
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        Tokio::spawn_blocking(work).await
+        Rt::spawn_blocking(work).await
     }
 }
 

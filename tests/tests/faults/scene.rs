@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use buzz_adapters::keys::SecretKey;
 use buzz_adapters::runtime::Runtime;
-use buzz_adapters::tokio::Tokio;
 use buzz_dev_relay::client::{Client, tag, unix_now};
 use buzz_dev_relay::faults::Target;
 use buzz_dev_relay::keys::Keys;
@@ -17,6 +16,7 @@ use buzz_dev_relay::rules::quota::Quotas;
 use buzz_dev_relay::{DevRelay, Options};
 use buzz_proto::config::Config;
 
+use crate::Rt;
 use crate::agent::{Agent, LOOK_EVERY, within};
 
 pub(crate) const CHANNEL: &str = "6f1d2c3b-4a59-4e68-8f70-8192a3b4c5d6";
@@ -73,7 +73,7 @@ impl Scene {
     /// Starts the one agent of this scene, at the end of the line.
     pub(crate) fn agent(&mut self, change: impl FnOnce(&mut Config)) -> Agent {
         let url = self.line.url();
-        self.agent_at::<Tokio>(&url, change)
+        self.agent_at::<Rt>(&url, change)
     }
 
     /// The same, on another runtime, by another name of the line.

@@ -25,6 +25,9 @@ mod together;
 use std::future::Future;
 use std::time::Duration;
 
+/// What agents in this process run on.
+type Rt = buzz_adapters::tokio::Tokio;
+
 /// A guard against waiting for ever on a busy machine; no verdict depends on it.
 const PATIENCE: Duration = Duration::from_secs(80);
 

@@ -113,6 +113,33 @@ async fn an_end_waits_for_what_is_being_published() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_end_comes_in_time_though_the_relay_neither_reads_nor_answers() {
+    let mut scene = Scene::open().await;
+    let mut agent = scene.agent(external(16));
+    agent.until(|relay| relay.subscriptions_live > 1).await;
+    let target = Target::Key(scene.agent_key());
+    scene.relay().faults().stop_reading(&target, true);
+    scene.relay().faults().stall(&target, true);
+    let draft = Draft {
+        kind: 9,
+        created_at: UnixTime(buzz_dev_relay::client::unix_now()),
+        tags: vec![tag("h", CHANNEL)],
+        content: "never heard".into(),
+    };
+    let verdict = agent.handle.publish(draft, Class::Durable, None);
+
+    let ends = async {
+        // How things stand is told all the same.
+        assert!(agent.handle.status().await.expect("it runs").relay.is_live);
+        agent.handle.shutdown(Duration::from_secs(1));
+    };
+    let (verdict, ()) = within(async { tokio::join!(verdict, ends) }).await;
+
+    assert_eq!(verdict, Ok(Verdict::Unknown));
+    agent.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_quota_refuses_is_stored_in_the_end_once_each() {
     let mut scene = Scene::open().await;
     let mut agent = scene.agent(external(16));

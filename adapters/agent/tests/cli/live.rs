@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
@@ -21,12 +22,16 @@ use crate::support::{
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_mention_is_answered_in_its_thread_and_the_trace_replays() {
-    let room = Room::open(Settings::default()).await;
-    let folder = tempfile::tempdir().unwrap();
-    let (trace, seen) = (
-        folder.path().join("trace"),
-        folder.path().join("environment"),
-    );
+    answers_on("tokio").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_async_std_a_mention_is_answered_and_the_trace_replays_too() {
+    answers_on("async-std").await;
+}
+
+/// An echo whose environment, and what it sees of the agent's, is left in a file.
+fn worker_that_tells_its_environment(file: &Path) -> String {
     // Other processes of the same user cannot look into the agent; the superuser always can.
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     let peek = if is_root {
@@ -34,11 +39,23 @@ async fn a_mention_is_answered_in_its_thread_and_the_trace_replays() {
     } else {
         "cat /proc/$PPID/environ;"
     };
-    let script = format!(
+    format!(
         "(env; {peek}) > {}; exec {PROGRAM} echo-worker",
-        seen.display()
+        file.display()
+    )
+}
+
+async fn answers_on(runtime: &'static str) {
+    let room = Room::open(Settings::default()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, seen) = (
+        folder.path().join("trace"),
+        folder.path().join("environment"),
     );
+    let script = worker_that_tells_its_environment(&seen);
     let args = [
+        "--runtime",
+        runtime,
         "--give-up-after",
         "0",
         "--workers",
@@ -154,10 +171,28 @@ done"#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_signal_ends_a_turn_at_once_and_leaves_no_worker() {
+    ends_at_once_on("tokio").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_async_std_a_second_signal_ends_a_turn_at_once_and_leaves_no_worker() {
+    ends_at_once_on("async-std").await;
+}
+
+async fn ends_at_once_on(runtime: &'static str) {
     let room = Room::open(Settings::default()).await;
     let folder = tempfile::tempdir().unwrap();
     let pid = folder.path().join("pid");
-    let args = ["--give-up-after", "0", "--workers", "1", "--grace", "3600"];
+    let args = [
+        "--runtime",
+        runtime,
+        "--give-up-after",
+        "0",
+        "--workers",
+        "1",
+        "--grace",
+        "3600",
+    ];
     let worker = ["sh", "-c", SILENT_WORKER, "sh", pid.to_str().unwrap()];
     let mut command = room.run(&args, &worker);
     let mut running = blocking(move || {

@@ -25,8 +25,9 @@ pub use crate::handle::{Ended, Handle};
 use crate::keep::Keeper;
 use crate::runtime::Runtime;
 use crate::sign::{Attestation, Signer};
-use crate::tls::Tls;
+use crate::tls::{Roots, Tls};
 use crate::url::RelayUrl;
+use crate::verify::{LocalVerifier, Verifier};
 
 /// Starts the workers of an agent; what they report goes to the function given.
 pub type StartWorkers = Box<dyn FnOnce(Facts) -> Box<dyn Workers> + Send>;
@@ -41,6 +42,8 @@ pub struct Setup {
     pub tls: Tls,
     /// Signs for the agent.
     pub signer: Arc<dyn Signer>,
+    /// Says whether events are genuine.
+    pub verifier: Arc<dyn Verifier>,
     /// The owner's statement that the agent is theirs (NIP-OA).
     pub attestation: Option<Attestation>,
     /// Workers, where the settings name workers as consumer, and nowhere else.
@@ -52,6 +55,34 @@ pub struct Setup {
     pub record: Option<RecordTo>,
     /// Takes what is worth telling; must not block.
     pub report: Box<dyn FnMut(Report) + Send>,
+}
+
+impl Setup {
+    /// An agent at a relay that hands out events itself, 256 at a time, in the channels that the
+    /// relay says it is in; with all else as it usually is. What is different is set afterwards.
+    ///
+    /// # Errors
+    /// The system has no random numbers, or TLS cannot be used.
+    pub fn new(url: RelayUrl, signer: Arc<dyn Signer>) -> io::Result<Self> {
+        Ok(Self {
+            config: Config {
+                seed: getrandom::u64().map_err(|error| io::Error::other(error.to_string()))?,
+                me: signer.public_key(),
+                relay: relay::Config::new(&url.relay_tag()),
+                publish: publish::Config::default(),
+                consumer: Consumer::External { slots: 256 },
+            },
+            url,
+            tls: Tls::new(Roots::Bundled, None).map_err(io::Error::other)?,
+            signer,
+            verifier: Arc::new(LocalVerifier),
+            attestation: None,
+            workers: None,
+            keeper: None,
+            record: None,
+            report: Box::new(|_| {}),
+        })
+    }
 }
 
 /// Where a trace goes, and what it keeps.

@@ -8,6 +8,23 @@ use serde::Deserialize;
 
 use crate::event::{event_id, signature_bytes};
 
+/// Says whether events are what they claim.
+pub trait Verifier: Send + Sync + 'static {
+    /// Whether `json`, one event in JSON, has the id and the signature that it needs. Called where
+    /// it may take its time; a panic counts as no.
+    fn is_genuine(&self, json: &[u8]) -> bool;
+}
+
+/// Checks signatures in this process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LocalVerifier;
+
+impl Verifier for LocalVerifier {
+    fn is_genuine(&self, json: &[u8]) -> bool {
+        is_genuine(json)
+    }
+}
+
 /// Whether `json`, one event in JSON, has the id of its canonical form (NIP-01) and a valid
 /// BIP-340 signature of it by its author. Anything else, malformed JSON included, is not genuine.
 ///

@@ -10,6 +10,7 @@ use buzz_adapters::runtime::Processes;
 use buzz_adapters::sign::{Attestation, LocalSigner};
 use buzz_adapters::tls::Tls;
 use buzz_adapters::url::RelayUrl;
+use buzz_adapters::verify::LocalVerifier;
 use buzz_proto::config::Config;
 use buzz_proto::schedule::Input;
 use tokio::runtime::{Builder, Runtime};
@@ -52,6 +53,7 @@ impl Parts {
             url: self.url,
             tls: self.tls,
             signer: Arc::new(LocalSigner::new(self.key)),
+            verifier: Arc::new(LocalVerifier),
             attestation: self.attestation,
             workers: Some(Box::new(workers)),
             keeper: self.keeper,

@@ -42,6 +42,7 @@ use crate::runtime::Runtime;
 use crate::sign::{Attestation, Signer};
 use crate::tls::Tls;
 use crate::url::RelayUrl;
+use crate::verify::Verifier;
 use crate::ws::{Socket, SocketEvent};
 
 /// The machine extrapolates the wall clock between reports this far apart.
@@ -108,6 +109,7 @@ pub(crate) struct Driver<R: Runtime> {
     /// From the start of a call to the last byte of its answer.
     call_time_max: Duration,
     signer: Arc<dyn Signer>,
+    verifier: Arc<dyn Verifier>,
     attestation: Option<Arc<Attestation>>,
     dialing: Option<(ConnId, AbortHandle)>,
     socket: Option<(ConnId, Socket<R::Stream>)>,
@@ -154,6 +156,7 @@ impl<R: Runtime> Driver<R> {
             url: setup.url,
             tls: setup.tls,
             signer: setup.signer,
+            verifier: setup.verifier,
             attestation: setup.attestation.map(Arc::new),
             dialing: None,
             socket: None,

@@ -26,7 +26,6 @@ use crate::http::{HttpError, Limits};
 use crate::notes;
 use crate::runtime::{Runtime, within};
 use crate::sign::{self, SignError};
-use crate::verify::is_genuine;
 
 /// RFC 6455 section 7.4.1: the purpose of the connection is fulfilled.
 const CLOSE_NORMAL: u16 = 1000;
@@ -244,16 +243,16 @@ impl<R: Runtime> Driver<R> {
     }
 
     fn verify(&self, ticket: Ticket, event: &Event) {
-        let raw = event.raw().clone();
+        let (raw, verifier) = (event.raw().clone(), Arc::clone(&self.verifier));
         let fact = move |genuine| Input::Relay(relay::Input::Verified { ticket, genuine });
-        self.check(move || is_genuine(&raw), fact);
+        self.check(move || verifier.is_genuine(&raw), fact);
     }
 
     fn verify_for_scheduler(&self, ticket: Ticket, event: &Event, owner: Option<PubKey>) {
-        let event = event.clone();
+        let (event, verifier) = (event.clone(), Arc::clone(&self.verifier));
         let check = move || {
             let is_of_owner = owner.is_none_or(|owner| sign::attested_owner(&event) == Some(owner));
-            is_of_owner && is_genuine(event.raw())
+            is_of_owner && verifier.is_genuine(event.raw())
         };
         let fact = move |genuine| Input::Schedule(schedule::Input::Verified { ticket, genuine });
         self.check(check, fact);

@@ -28,6 +28,7 @@ use crate::sign::{LocalSigner, Signer as _};
 use crate::tls::{Roots, Tls};
 use crate::tokio::Tokio;
 use crate::url::RelayUrl;
+use crate::verify::LocalVerifier;
 
 /// Far more than any test needs: it only turns a hang into a failure.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -303,6 +304,7 @@ fn setup(url: &str, keeper: Option<Box<dyn Keeper>>) -> Setup {
         url: RelayUrl::parse(url).unwrap(),
         tls: Tls::new(Roots::Bundled, None).unwrap(),
         signer: Arc::new(signer),
+        verifier: Arc::new(LocalVerifier),
         attestation: None,
         workers: None,
         keeper,

@@ -9,6 +9,7 @@ use buzz_adapters::keep::Keeper;
 use buzz_adapters::keys::SecretKey;
 use buzz_adapters::sign::{LocalSigner, Signer as _};
 use buzz_adapters::url::RelayUrl;
+use buzz_adapters::verify::LocalVerifier;
 use buzz_proto::config::{Config, Consumer};
 use buzz_proto::relay::{Record, Sub};
 use buzz_proto::{publish, relay, schedule};
@@ -104,6 +105,7 @@ fn external(url: RelayUrl) -> Setup {
         url,
         tls: tls(),
         signer: Arc::new(signer),
+        verifier: Arc::new(LocalVerifier),
         attestation: None,
         workers: None,
         keeper: None,

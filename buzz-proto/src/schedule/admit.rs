@@ -9,14 +9,14 @@ use super::authors::Arrival;
 use super::outcome::{Answer, Speech};
 use super::part::Part;
 use super::queue::dispose;
-use super::scope::{answer_tags, scope_of};
+use super::scope::scope_of;
 use super::{Action, Config, RespondTo, Scope, Target, Want, text};
 use crate::ids::{ChannelId, PubKey};
 use crate::note::{Note, RefusedWhy, TurnFailure};
 use crate::publish::Mark;
 use crate::relay::{ChannelKind, Disposal, Sub};
 use crate::time::{MonoTime, UnixTime};
-use crate::wire::{Event, OwnerCommand};
+use crate::wire::{Event, OwnerCommand, answer_tags};
 
 /// How far ahead of our clock a command may be dated: clocks differ.
 const COMMAND_AHEAD_MAX: Duration = Duration::from_secs(60);
@@ -103,7 +103,7 @@ impl Part {
         let answer = Answer {
             turn: self.next_turn.take(),
             events: alloc::vec![event.id()],
-            tags: answer_tags(scope.channel(), event),
+            tags: answer_tags(Some(scope.channel()), event),
             speech: Speech::Notice {
                 why: TurnFailure::Interrupted,
                 attempts: 1,
@@ -130,7 +130,7 @@ impl Part {
         let answer = Answer {
             turn: self.next_turn,
             events: Vec::new(),
-            tags: answer_tags(scope.channel(), event),
+            tags: answer_tags(Some(scope.channel()), event),
             speech: Speech::Remark {
                 text: text::nothing_to_control(want),
             },

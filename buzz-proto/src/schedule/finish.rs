@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 
 use super::outcome::{Answer, Speech};
 use super::part::Part;
-use super::scope::answer_tags;
 use super::turn::{Cause, Phase, Turn, ids, no_session};
 use super::{
     Action, DownCause, FailureClass, OpenCause, Session, StopReason, TurnEnd, Want, stale, text,
@@ -13,7 +12,7 @@ use super::{
 use crate::ids::TurnId;
 use crate::note::{StaleWhat, TurnFailure};
 use crate::time::{MonoTime, UnixTime};
-use crate::wire::Excerpt;
+use crate::wire::{Excerpt, answer_tags};
 
 /// A turn without an answer.
 #[derive(Clone, Debug)]
@@ -260,7 +259,7 @@ impl Part {
         let answer = Answer {
             turn: turn.told,
             events: ids(&turn.batch),
-            tags: answer_tags(turn.scope.channel(), &newest.event),
+            tags: answer_tags(Some(turn.scope.channel()), &newest.event),
             speech,
         };
         self.outcomes.push(turn.scope, answer, out);

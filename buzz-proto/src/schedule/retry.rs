@@ -9,7 +9,6 @@ use super::finish::{Failure, Then};
 use super::outcome::{Answer, Speech};
 use super::part::Part;
 use super::queue::Waiting;
-use super::scope::answer_tags;
 use super::turn::{Turn, ids};
 use super::{Action, Limits, Scope, text};
 use crate::backoff::Ladder;
@@ -17,7 +16,7 @@ use crate::ids::TurnId;
 use crate::note::{Note, TurnFailure};
 use crate::seed::Seed;
 use crate::time::{MonoTime, Now, UnixTime, Why};
-use crate::wire::Event;
+use crate::wire::{Event, answer_tags};
 
 /// The least and the most that is put on top of a usage limit's end, so that agents of one account
 /// do not come back together.
@@ -110,7 +109,7 @@ impl Part {
         let answer = Answer {
             turn,
             events: ids(events),
-            tags: answer_tags(scope.channel(), &newest.event),
+            tags: answer_tags(Some(scope.channel()), &newest.event),
             speech: Speech::Notice {
                 why,
                 attempts: most_attempts(events),
@@ -161,7 +160,7 @@ impl Part {
         let answer = Answer {
             turn: self.next_turn,
             events: Vec::new(),
-            tags: answer_tags(scope.channel(), event),
+            tags: answer_tags(Some(scope.channel()), event),
             speech: Speech::Remark {
                 text: text::usage_limited(self.usage.named),
             },

@@ -1,4 +1,4 @@
-//! Which conversation an event belongs to, and the tags that answer it there.
+//! Which conversation an event belongs to, and the tags of what is shown there.
 
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -25,21 +25,6 @@ pub(super) fn scope_of(
             Scope::Thread(channel, event.thread().root.unwrap_or_else(|| event.id()))
         }
     }
-}
-
-/// The tags of a message that answers `event`: its channel (`h`, NIP-29), its place in the thread
-/// (`e` with markers, NIP-10) and its author (`p`).
-///
-/// A Buzz relay wants a single `reply` for an answer to the root, and `root` with `reply` below it.
-pub(super) fn answer_tags(channel: ChannelId, event: &Event) -> Vec<Vec<String>> {
-    let id = event.id();
-    let mut tags = vec![tag(["h", &channel.to_string()])];
-    if let Some(root) = event.thread().root.filter(|root| *root != id) {
-        tags.push(tag(["e", &root.to_string(), "", "root"]));
-    }
-    tags.push(tag(["e", &id.to_string(), "", "reply"]));
-    tags.push(tag(["p", &event.author().to_string()]));
-    tags
 }
 
 /// The tags of a typing indicator.

@@ -1,13 +1,13 @@
 //! Frames and query bodies of a client, from values to bytes.
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::{DecodeError, DecodeErrorKind, Event, EventPart, Excerpt, SubName};
+use super::{DecodeError, DecodeErrorKind, Event, EventPart, Excerpt, MESSAGE, SubName};
 use crate::ids::{ChannelId, EventId, PubKey};
 use crate::time::UnixTime;
 
@@ -114,6 +114,18 @@ pub struct Draft {
 }
 
 impl Draft {
+    /// A message (kind 9) that answers `event` where it was said: in its channel and its thread, for
+    /// its author to see.
+    #[must_use]
+    pub fn answer(event: &Event, content: impl Into<String>, created_at: UnixTime) -> Self {
+        Self {
+            kind: MESSAGE,
+            created_at,
+            tags: answer_tags(event.channel(), event),
+            content: content.into(),
+        }
+    }
+
     /// Its JSON form.
     #[must_use]
     pub fn to_bytes(&self) -> Bytes {
@@ -132,6 +144,25 @@ impl Draft {
             excerpt: Excerpt::of(&error),
         })
     }
+}
+
+/// The tags of a message that answers `event`: its channel (`h`, NIP-29), its place in the thread
+/// (`e` with markers, NIP-10) and its author (`p`).
+///
+/// A Buzz relay wants a single `reply` for an answer to the root, and `root` with `reply` below it.
+pub(crate) fn answer_tags(channel: Option<ChannelId>, event: &Event) -> Vec<Vec<String>> {
+    fn tag<const N: usize>(values: [&str; N]) -> Vec<String> {
+        values.iter().map(ToString::to_string).collect()
+    }
+    let id = event.id();
+    let channel = channel.map(|channel| tag(["h", &channel.to_string()]));
+    let root = event.thread().root.filter(|root| *root != id);
+    let root = root.map(|root| tag(["e", &root.to_string(), "", "root"]));
+    let own = [
+        tag(["e", &id.to_string(), "", "reply"]),
+        tag(["p", &event.author().to_string()]),
+    ];
+    channel.into_iter().chain(root).chain(own).collect()
 }
 
 /// One value as the array of one that NIP-01 writes.

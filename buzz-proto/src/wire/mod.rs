@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use command::{MESSAGE, OwnerCommand};
 pub use decode::{FRAME_BYTES_MAX, QueryAnswer, decode, decode_events};
+pub(crate) use encode::answer_tags;
 pub use encode::{Draft, Filter, auth, close, event, query, req};
 pub use event::{Event, EventHead, Thread};
 pub use excerpt::{EXCERPT_BYTES_MAX, Excerpt};

@@ -2,8 +2,10 @@
 
 use crate::support::{CHANNEL, Scene, external, within, workers};
 use std::net::Ipv6Addr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use buzz_adapters::verify::Verifier;
 use buzz_dev_relay::client::tag;
 use buzz_dev_relay::faults::{CannedReply, Target};
 use buzz_dev_relay::{DevRelay, Options};
@@ -83,6 +85,28 @@ async fn a_channel_joined_later_is_listened_to() {
         scene.reply_to(&mention.id).await.content,
         "you said: in the second channel"
     );
+    agent.end().await;
+}
+
+/// Trusts nobody who says a certain word.
+struct Wary;
+
+impl Verifier for Wary {
+    fn is_genuine(&self, json: &[u8]) -> bool {
+        !String::from_utf8_lossy(json).contains("abracadabra")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_program_s_own_verifier_refuses_is_not_delivered() {
+    let mut scene = Scene::open().await;
+    let mut agent = scene.agent_with(external(16), |setup| setup.verifier = Arc::new(Wary));
+    agent.until(|relay| relay.subscriptions_live > 1).await;
+
+    scene.mention("abracadabra", Vec::new()).await;
+    let plain = scene.mention("good morning", Vec::new()).await;
+
+    assert_eq!(agent.take(1).await, [plain.id]);
     agent.end().await;
 }
 

@@ -11,6 +11,7 @@ use buzz_adapters::runtime::Runtime;
 use buzz_adapters::sign::{LocalSigner, Signer as _};
 use buzz_adapters::tls::{Roots, Tls};
 use buzz_adapters::url::RelayUrl;
+use buzz_adapters::verify::LocalVerifier;
 use buzz_dev_relay::client::{Client, Frame, tag, unix_now};
 use buzz_dev_relay::faults::Target;
 use buzz_dev_relay::keys::Keys;
@@ -131,6 +132,7 @@ impl<R: Runtime> Agent<R> {
             url: RelayUrl::parse(&url).expect("the relay's own URL"),
             tls: Tls::new(Roots::Bundled, None).expect("the bundled roots"),
             signer: Arc::new(signer),
+            verifier: Arc::new(LocalVerifier),
             attestation: None,
             workers: taker.workers,
             keeper: None,

@@ -11,6 +11,7 @@ use buzz_adapters::runtime::Runtime;
 use buzz_adapters::sign::{LocalSigner, Signer as _};
 use buzz_adapters::tls::{Roots, Tls};
 use buzz_adapters::url::RelayUrl;
+use buzz_adapters::verify::LocalVerifier;
 use buzz_proto::config::{Config, Consumer};
 use buzz_proto::note::Note;
 use buzz_proto::relay::{Channels, CloseCause, ConnectCause, Limits};
@@ -147,6 +148,7 @@ impl<R: Runtime> Agent<R> {
             url: RelayUrl::parse(url).expect("a URL"),
             tls: Tls::new(Roots::Bundled, None).expect("the bundled roots"),
             signer: Arc::new(signer),
+            verifier: Arc::new(LocalVerifier),
             attestation: None,
             workers: None,
             keeper: None,

@@ -9,6 +9,7 @@ use buzz_adapters::sign::{LocalSigner, Signer as _};
 use buzz_adapters::tls::{Roots, Tls};
 use buzz_adapters::tokio::Tokio;
 use buzz_adapters::url::RelayUrl;
+use buzz_adapters::verify::LocalVerifier;
 use buzz_dev_relay::client::{tag, unix_now};
 use buzz_dev_relay::keys::Keys;
 use buzz_dev_relay::rules::event::Event;
@@ -79,6 +80,7 @@ impl Scene {
             url: RelayUrl::parse(liar.url()).expect("the relay's own URL"),
             tls: Tls::new(Roots::Bundled, None).expect("the bundled roots"),
             signer: Arc::new(signer),
+            verifier: Arc::new(LocalVerifier),
             attestation: None,
             workers: None,
             keeper: None,

@@ -54,6 +54,20 @@ fn the_walk_sees_the_core_the_documents_and_this_file() {
 }
 
 #[test]
+fn the_bot_that_the_readme_shows_is_the_example_that_is_compiled() {
+    let text = |wanted: &str| {
+        let file = files::tracked()
+            .into_iter()
+            .find(|file| file.path == wanted);
+        file.expect("the file is there").text
+    };
+    let example = text("adapters/examples/echo_agent.rs");
+    let from = example.find("#[tokio::main]").expect("it has a beginning");
+
+    assert!(text("README.md").contains(example[from..].trim_end()));
+}
+
+#[test]
 fn no_rust_file_is_longer_than_one_idea_needs() {
     every_rust_file_passes(size::long_file);
 }

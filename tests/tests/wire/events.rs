@@ -214,6 +214,32 @@ fn json_forms_are_read_back_and_unknown_fields_refused() {
 }
 
 #[test]
+fn an_answer_stands_in_the_channel_and_the_thread_of_what_it_answers() {
+    let root = EventId([0xaa; 32]);
+    let first = event("");
+    let before = EventId([0xbb; 32]);
+    let below = event(&format!(
+        r#",["e","{root}","","root"],["e","{before}","","reply"]"#
+    ));
+    let private = without_channel("");
+    let tags = |event: &Event| Draft::answer(event, "yes", UnixTime(5)).tags;
+    let reply = |event: &Event| {
+        ["e", &event.id().to_string(), "", "reply"]
+            .map(String::from)
+            .to_vec()
+    };
+    let author = |event: &Event| vec!["p".to_owned(), event.author().to_string()];
+    let place = vec!["h".to_owned(), CHANNEL.to_owned()];
+    let begin = ["e", &root.to_string(), "", "root"]
+        .map(String::from)
+        .to_vec();
+
+    assert_eq!(tags(&first), [place.clone(), reply(&first), author(&first)]);
+    assert_eq!(tags(&below), [place, begin, reply(&below), author(&below)]);
+    assert_eq!(tags(&private), [reply(&private), author(&private)]);
+}
+
+#[test]
 fn a_draft_survives_its_json_form() {
     let draft = Draft {
         kind: 9,

@@ -223,7 +223,30 @@ impl From<ConfigError> for ConnectError {
     }
 }
 
-/// Starts an agent. It dials at once and goes on until [`Handle::shutdown`], or until its handle
+/// Starts an agent.
+///
+/// ```no_run
+/// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+///
+/// use buzz_adapters::connect::{Delivery, Setup, connect};
+/// use buzz_adapters::keys::SecretKey;
+/// use buzz_adapters::sign::LocalSigner;
+/// use buzz_adapters::url::RelayUrl;
+///
+/// let url = RelayUrl::parse("wss://relay.example")?;
+/// let signer = LocalSigner::new(SecretKey::generate()?);
+/// let setup = Setup::new(url, Arc::new(signer))?;
+/// # #[cfg(feature = "tokio")]
+/// let (agent, mut events) = connect::<buzz_adapters::tokio::Tokio>(setup)?;
+/// # #[cfg(feature = "tokio")]
+/// while let Some(Delivery::Event { event, .. }) = events.next().await {
+///     println!("{} says {}", event.author(), event.content());
+/// }
+/// # Ok(()) }
+/// ```
+///
+/// It dials at once and goes on until [`Handle::shutdown`], or until its handle
 /// or, without workers, its event stream is dropped; every failure on the way is reported and
 /// mended.
 ///

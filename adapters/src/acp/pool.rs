@@ -20,6 +20,22 @@ use crate::runtime::Processes;
 
 /// Workers as child processes of a runtime.
 ///
+/// ```no_run
+/// # #[cfg(feature = "tokio")]
+/// # fn f(setup: &mut buzz_adapters::connect::Setup) {
+/// use buzz_adapters::acp::{AcpPool, AcpSettings, Workers};
+/// use buzz_adapters::tokio::Tokio;
+/// use buzz_proto::config::Consumer;
+/// use buzz_proto::schedule;
+///
+/// setup.config.consumer = Consumer::Workers(Box::new(schedule::Config::new(2)));
+/// setup.workers = Some(Box::new(|facts| -> Box<dyn Workers> {
+///     let settings = AcpSettings::new("my-acp-agent");
+///     Box::new(AcpPool::<Tokio>::new(settings, move |fact| facts(fact)))
+/// }));
+/// # }
+/// ```
+///
 /// Dropping it kills every process group at once; to end workers gently, order `Kill` for each and
 /// await `WorkerDown`.
 pub struct AcpPool<R> {

@@ -245,6 +245,61 @@ async fn the_code_of_the_peers_close_frame_is_told() {
 }
 
 #[tokio::test]
+async fn a_frame_that_comes_byte_by_byte_is_whole_and_pings_between_are_answered() {
+    let (listener, url) = listen("ws");
+    // Unmasked, as a server's frames are (RFC 6455 section 5.2): text in two fragments, a ping
+    // between them.
+    let frames = b"\x01\x05hello\x89\x01?\x80\x06 world";
+    let server = async {
+        let mut peer = accept(&listener).await;
+        let Stream(stream) = peer.get_mut();
+        for byte in frames {
+            stream.write_all(&[*byte]).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(
+            peer.next().await.unwrap().unwrap(),
+            Message::Pong(text("?"))
+        );
+        peer
+    };
+    let client = async {
+        let (mut socket, _) = connect::<Rt>(&url, &tls()).await.unwrap();
+        assert_eq!(socket.next().await, Some(SocketEvent::Pinged));
+        let whole = Some(SocketEvent::Text(text("hello world")));
+        assert_eq!(socket.next().await, whole);
+        socket
+    };
+    let (peer, mut socket) = guard(async { tokio::join!(server, client) }).await;
+    drop(peer);
+    assert!(matches!(
+        guard(socket.next()).await,
+        Some(SocketEvent::Closed { .. })
+    ));
+}
+
+#[tokio::test]
+async fn a_peer_that_closes_its_half_alone_ends_the_connection() {
+    let (listener, url) = listen("ws");
+    let server = async {
+        let mut peer = accept(&listener).await;
+        let Stream(stream) = peer.get_mut();
+        stream.shutdown().await.unwrap();
+        peer
+    };
+    let client = async {
+        let (mut socket, _) = connect::<Rt>(&url, &tls()).await.unwrap();
+        let last = socket.next().await;
+        assert!(
+            matches!(last, Some(SocketEvent::Closed { code: None, .. })),
+            "{last:?}"
+        );
+        assert_eq!(socket.next().await, None);
+    };
+    let (_half_open, ()) = guard(async { tokio::join!(server, client) }).await;
+}
+
+#[tokio::test]
 async fn closing_fails_what_waits_and_ends_when_the_peer_agrees() {
     let (listener, url) = listen("ws");
     let server = async {

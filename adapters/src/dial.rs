@@ -12,6 +12,7 @@ use buzz_proto::time::UnixTime;
 use buzz_proto::wire::{Excerpt, FRAME_BYTES_MAX};
 
 use crate::http::date_of;
+use crate::proxy::{Proxy, TunnelError};
 use crate::runtime::{ReachError, Runtime, reach};
 use crate::tls::{Stream, Tls, is_certificate_refusal};
 use crate::url::RelayUrl;
@@ -39,12 +40,15 @@ pub(crate) async fn open<R: Runtime>(
     url: &RelayUrl,
     tls: &Tls,
 ) -> Result<Stream<R::Stream>, DialError> {
-    let stream = reach::<R>(url.host(), url.port())
-        .await
-        .map_err(|error| match error {
-            ReachError::Resolve(error) => DialError::Resolve(error),
-            ReachError::Connect(error) => DialError::Io(error),
-        })?;
+    let stream = match url.proxy() {
+        None => reach::<R>(url.host(), url.port())
+            .await
+            .map_err(|error| match error {
+                ReachError::Resolve(error) => DialError::Resolve(error),
+                ReachError::Connect(error) => DialError::Io(error),
+            })?,
+        Some(proxy) => tunnel::<R>(proxy, url).await.map_err(DialError::Proxy)?,
+    };
     if !url.is_secure() {
         return Ok(Stream::Plain(stream));
     }
@@ -57,6 +61,15 @@ pub(crate) async fn open<R: Runtime>(
     }
 }
 
+async fn tunnel<R: Runtime>(proxy: &Proxy, url: &RelayUrl) -> Result<R::Stream, TunnelError> {
+    let reached = reach::<R>(proxy.host(), proxy.port()).await;
+    let mut stream = reached.map_err(|error| match error {
+        ReachError::Resolve(error) | ReachError::Connect(error) => TunnelError::Unreachable(error),
+    })?;
+    proxy.tunnel(&mut stream, url).await?;
+    Ok(stream)
+}
+
 /// Why there is no connection. Printed as one sentence, without path and query of the address.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -67,6 +80,8 @@ pub enum DialError {
     Resolve(io::Error),
     /// No connection, or it broke before the answer.
     Io(io::Error),
+    /// The proxy on the way does not lead to the relay.
+    Proxy(TunnelError),
     /// The relay's certificate is not trusted.
     Certificate(io::Error),
     /// TLS failed for another reason.
@@ -89,7 +104,7 @@ impl DialError {
         match self {
             Self::Url => ConnectCause::Url,
             Self::Resolve(_) => ConnectCause::Resolve,
-            Self::Io(_) | Self::Tls(_) => ConnectCause::Transport,
+            Self::Io(_) | Self::Tls(_) | Self::Proxy(_) => ConnectCause::Transport,
             Self::Certificate(_) => ConnectCause::Certificate,
             Self::Status { status, body } => ConnectCause::Status {
                 status: *status,
@@ -126,6 +141,7 @@ impl fmt::Display for DialError {
             Self::Url => f.write_str("the relay URL cannot be used in a request"),
             Self::Resolve(error) => write!(f, "the relay's name cannot be resolved: {error}"),
             Self::Io(error) => write!(f, "no connection to the relay: {error}"),
+            Self::Proxy(error) => error.fmt(f),
             Self::Certificate(error) => {
                 write!(f, "the relay's certificate is not trusted: {error}")
             }
@@ -148,6 +164,7 @@ impl std::error::Error for DialError {
             | Self::Io(error)
             | Self::Certificate(error)
             | Self::Tls(error) => Some(error),
+            Self::Proxy(error) => Some(error),
             Self::Url | Self::Status { .. } | Self::NotWebSocket(_) => None,
         }
     }

@@ -27,6 +27,7 @@ pub mod http;
 pub mod keep;
 pub mod keys;
 mod notes;
+pub mod proxy;
 pub mod runtime;
 pub mod sign;
 pub mod tls;

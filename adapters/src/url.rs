@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use hyper::Uri;
 
+use crate::proxy::Proxy;
+
 /// A relay: `ws://` or `wss://`, host, optional port, path and query.
 ///
 /// Printed without path and query, because people put tokens there.
@@ -17,6 +19,7 @@ pub struct RelayUrl {
     port: u16,
     path: String,
     query: Option<String>,
+    proxy: Option<Proxy>,
 }
 
 impl RelayUrl {
@@ -59,7 +62,29 @@ impl RelayUrl {
             port,
             path,
             query,
+            proxy: None,
         })
+    }
+
+    /// The same relay, reached through a proxy or without one.
+    #[must_use]
+    pub fn through(self, proxy: Option<Proxy>) -> Self {
+        Self { proxy, ..self }
+    }
+
+    /// The proxy on the way, if there is one.
+    #[must_use]
+    pub const fn proxy(&self) -> Option<&Proxy> {
+        self.proxy.as_ref()
+    }
+
+    /// Host and port, whatever the port is.
+    pub(crate) fn address(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
     }
 
     /// Whether the connection uses TLS.

@@ -10,6 +10,7 @@ use buzz_adapters::acp::{AcpSettings, Permissions};
 use buzz_adapters::connect::RecordTo;
 use buzz_adapters::keep::Keeper;
 use buzz_adapters::keys::{SecretKey, npub, parse_public_key};
+use buzz_adapters::proxy::Proxy;
 use buzz_adapters::sign::Attestation;
 use buzz_adapters::tls::{Roots, Tls};
 use buzz_adapters::url::RelayUrl;
@@ -73,6 +74,9 @@ impl Settings {
     pub(crate) fn look(args: &RunArgs, ui: Ui) -> Result<Parts, Failure> {
         let url = RelayUrl::parse(&args.relay)
             .map_err(|error| Failure::settings(format!("{}: {error}", args.name_of("--relay"))))?;
+        let proxy = Proxy::for_relay(&url, |name| std::env::var(name).ok())
+            .map_err(|error| Failure::settings(format!("the proxy of the environment: {error}")))?;
+        let url = url.through(proxy);
         let key = read_key(args.key_file.as_deref(), ui)?;
         let me = key.public_key();
         let attestation = read_attestation(&me)?;

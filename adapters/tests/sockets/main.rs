@@ -9,6 +9,7 @@
 mod connect;
 mod http;
 mod narrow;
+mod proxy;
 #[path = "../support/mod.rs"]
 mod support;
 mod tls;

@@ -8,6 +8,8 @@ mod connect;
 mod http;
 #[path = "../sockets/narrow.rs"]
 mod narrow;
+#[path = "../sockets/proxy.rs"]
+mod proxy;
 #[path = "../support/mod.rs"]
 mod support;
 #[path = "../sockets/tls.rs"]

@@ -18,6 +18,11 @@ pub(super) const fn advice_of(error: &DialError) -> (&'static str, &'static str)
             "tls",
             "give the authority's certificate with --ca, or use --system-roots",
         ),
+        DialError::Proxy(_) => (
+            "connection",
+            "check the proxy that the environment names (HTTPS_PROXY, http_proxy, ALL_PROXY), or \
+             name the relay's host in NO_PROXY",
+        ),
         DialError::Tls(_) => ("tls", "check that the port speaks TLS: ws:// is without"),
         DialError::Status { .. } => (
             "upgrade",

@@ -72,8 +72,12 @@ impl Examination {
     async fn resolve(&self) -> Finding {
         const CHECK: &str = "dns";
         const ADVICE: &str = "check the relay's name and this machine's DNS";
-        let host = self.url.host();
-        let found = timeout(RESOLVE, lookup_host((host, self.url.port()))).await;
+        // A proxy resolves the relay's name itself.
+        let (host, port) = match self.url.proxy() {
+            Some(proxy) => (proxy.host(), proxy.port()),
+            None => (self.url.host(), self.url.port()),
+        };
+        let found = timeout(RESOLVE, lookup_host((host, port))).await;
         match found {
             Ok(Ok(addresses)) => {
                 let mut all: Vec<_> = addresses.map(|address| address.ip().to_string()).collect();
@@ -97,7 +101,12 @@ impl Examination {
         let dialed = timeout(DIAL, dial::connect::<Tokio>(&self.url, &self.tls)).await;
         let milliseconds = begun.elapsed().as_millis();
         let address = self.url.authority();
-        let connected = Finding::good("connection", format!("{address} takes connections"));
+        let way = match self.url.proxy() {
+            Some(proxy) => format!(", through the proxy {proxy}"),
+            None => String::new(),
+        };
+        let connected = format!("{address} takes connections{way}");
+        let connected = Finding::good("connection", connected);
         match dialed {
             Ok(Ok((socket, date))) => {
                 chart.tell(&connected);

@@ -319,6 +319,25 @@ fn a_relay_that_is_not_there_ends_the_start_after_the_time_given() {
 }
 
 #[test]
+fn a_proxy_of_the_environment_that_cannot_be_reached_is_named() {
+    let (keys, owner) = (Keys::generate(), Keys::generate());
+    let worker = [PROGRAM, "echo-worker"];
+    let args = ["--give-up-after", "1"];
+    let url = "ws://relay.test:1";
+    let mut command = run(url, &keys, owner.public(), &args, &worker);
+    command.env("all_proxy", "http://me:hush@127.0.0.1:9");
+    for name in ["http_proxy", "no_proxy", "NO_PROXY"] {
+        command.env_remove(name);
+    }
+
+    let output = end_of(&mut command);
+
+    let text = format!("{url} was not reached within 1 s: the proxy cannot be reached: ");
+    assert_ends(&output, 3, &text);
+    assert_hides(&output, "hush");
+}
+
+#[test]
 fn the_echo_worker_speaks_acp() {
     let mut child = agent(&["echo-worker"])
         .stdin(Stdio::piped())

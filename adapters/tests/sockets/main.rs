@@ -13,6 +13,7 @@ mod proxy;
 #[path = "../support/mod.rs"]
 mod support;
 mod tls;
+mod upgrade;
 mod websocket;
 
 use std::io;

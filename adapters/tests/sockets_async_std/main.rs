@@ -14,6 +14,8 @@ mod proxy;
 mod support;
 #[path = "../sockets/tls.rs"]
 mod tls;
+#[path = "../sockets/upgrade.rs"]
+mod upgrade;
 #[path = "../sockets/websocket.rs"]
 mod websocket;
 

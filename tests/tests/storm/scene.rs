@@ -8,7 +8,6 @@ use buzz_adapters::connect::{Events, Handle, Report, Setup, connect};
 use buzz_adapters::keys::SecretKey;
 use buzz_adapters::sign::{LocalSigner, Signer as _};
 use buzz_adapters::tls::{Roots, Tls};
-use buzz_adapters::tokio::Tokio;
 use buzz_adapters::url::RelayUrl;
 use buzz_adapters::verify::LocalVerifier;
 use buzz_dev_relay::client::tag;
@@ -25,6 +24,7 @@ use buzz_proto::time::UnixTime;
 use buzz_proto::wire::Draft;
 use tokio::task::JoinHandle;
 
+use crate::Rt;
 use crate::front::Front;
 
 const CHANNEL: &str = "6f1d2c3b-4a59-4e68-8f70-8192a3b4c5d6";
@@ -39,10 +39,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 pub(crate) struct Scene {
     pub(crate) relay: DevRelay,
     pub(crate) front: Front,
-    pub(crate) handle: Arc<Handle<Tokio>>,
+    pub(crate) handle: Arc<Handle<Rt>>,
     pub(crate) agent: String,
     notes: Arc<Mutex<Vec<Note>>>,
-    _events: Events<Tokio>,
+    _events: Events<Rt>,
 }
 
 impl Scene {
@@ -84,7 +84,7 @@ impl Scene {
                 }
             }),
         };
-        let (handle, events) = connect::<Tokio>(setup).expect("the settings work");
+        let (handle, events) = connect::<Rt>(setup).expect("the settings work");
         let scene = Self {
             relay,
             front,

@@ -15,7 +15,7 @@ use buzz_adapters::verify::LocalVerifier;
 use buzz_proto::config::{Config, Consumer};
 use buzz_proto::note::Note;
 use buzz_proto::relay::{Channels, CloseCause, ConnectCause, Limits};
-use buzz_proto::trace::Privacy;
+use buzz_proto::trace::{Privacy, Replay};
 use buzz_proto::{publish, relay};
 use serde_json::Value;
 use tempfile::NamedTempFile;
@@ -264,10 +264,17 @@ impl<R: Runtime> Agent<R> {
         .await;
     }
 
-    /// Ends it, and waits until it has.
+    /// Ends it, waits until it has, and plays again what it recorded.
     pub(crate) async fn end(&mut self) {
         self.handle.shutdown(Duration::from_secs(5));
         within("the end", self.handle.ended()).await;
+        let text = fs::read_to_string(self.trace.path()).expect("the trace is there");
+        let mut lines = text.lines();
+        let mut replay = Replay::new(lines.next().expect("a head")).expect("a head");
+        for line in lines {
+            let call = replay.step(line).expect("a call");
+            assert_eq!(call.difference(), None, "{line}");
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use buzz_proto::time::UnixTime;
 use buzz_proto::wire::Excerpt;
 
 use super::bench::{Bench, SESSION, fake, opened};
-use super::{refused, unknown};
+use super::turns::{refused, unknown};
 
 #[test]
 fn the_end_of_a_prompt_is_read_from_its_answer() {

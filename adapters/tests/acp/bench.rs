@@ -3,15 +3,15 @@
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use buzz_adapters::acp::{AcpPool, AcpSettings, AcpSettingsHandle, Workers};
-use buzz_adapters::async_std::AsyncStd;
-use buzz_adapters::tokio::Tokio;
+use buzz_adapters::acp::{AcpPool, AcpSettings, AcpSettingsHandle, Workers as _};
 use buzz_proto::ids::{ChannelId, EventId, TurnId};
 use buzz_proto::schedule::{
     Action, Context, DownCause, Input, Scope, Session, SessionRef, StopReason, TurnEnd, WorkerId,
 };
 use buzz_proto::wire::Event;
 use tokio::runtime::Runtime;
+
+use crate::Rt;
 
 /// Nothing here takes as long on a machine that works.
 pub(crate) const GUARD: Duration = Duration::from_secs(60);
@@ -27,15 +27,10 @@ pub(crate) const SESSION: SessionRef = SessionRef {
 };
 
 pub(crate) struct Bench {
-    pool: Option<Box<dyn Workers>>,
+    pool: Option<AcpPool<Rt>>,
     facts: Receiver<Input>,
-    /// Where the suite runs on tokio.
-    tokio: Option<Runtime>,
-}
-
-/// The suite is built once for each runtime, under a name of its own.
-fn is_on_tokio() -> bool {
-    env!("CARGO_CRATE_NAME") == "acp"
+    /// Orders are given inside it, as a driver does; another runtime needs none.
+    tokio: Runtime,
 }
 
 /// Settings that start this test binary as an agent in `mode`.
@@ -68,14 +63,9 @@ impl Bench {
         let tell = move |fact| {
             let _gone = sender.send(fact);
         };
-        let (pool, tokio): (Box<dyn Workers>, _) = if is_on_tokio() {
-            let mut runtime = tokio::runtime::Builder::new_multi_thread();
-            let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
-            let pool = AcpPool::<Tokio>::new(settings, tell);
-            (Box::new(pool), Some(runtime))
-        } else {
-            (Box::new(AcpPool::<AsyncStd>::new(settings, tell)), None)
-        };
+        let mut tokio = tokio::runtime::Builder::new_multi_thread();
+        let tokio = tokio.worker_threads(1).enable_all().build().unwrap();
+        let pool = AcpPool::new(settings, tell);
         Self {
             pool: Some(pool),
             facts,
@@ -92,7 +82,7 @@ impl Bench {
     }
 
     pub(crate) fn order(&mut self, action: Action) {
-        let _inside = self.tokio.as_ref().map(Runtime::enter);
+        let _inside = self.tokio.enter();
         self.pool.as_mut().unwrap().perform(action);
     }
 

@@ -9,7 +9,7 @@ use buzz_proto::wire::Excerpt;
 use super::bench::{
     Bench, SESSION, WORKER, answered, await_gone, deaf_to_sigterm, exists, fake, opened,
 };
-use super::{exited, pids, refused};
+use super::turns::{exited, pids, refused};
 
 #[test]
 fn a_worker_that_ends_by_itself_is_reported_with_its_last_words() {

@@ -10,8 +10,8 @@ use buzz_proto::schedule::{
 use buzz_proto::wire::Excerpt;
 
 use super::bench::{SESSION, WORKER, answered, deaf_to_sigterm, fake, opened};
-use super::exited;
 use super::pair::{FIRST, Pair, failed};
+use super::turns::exited;
 
 #[test]
 fn a_worker_that_dies_in_a_turn_ends_it() {

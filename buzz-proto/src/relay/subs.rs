@@ -297,7 +297,7 @@ impl Subs {
     }
 
     /// The relay ended or refused the current request. One that is refused for good is asked for once
-    /// more, and then every `again`.
+    /// more, and then once an hour.
     pub(super) fn refused(&mut self, sub: Sub, retry: Retry, now: MonoTime) {
         let Some(row) = self.rows.get_mut(&sub) else {
             return;

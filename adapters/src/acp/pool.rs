@@ -70,7 +70,11 @@ impl<R: Processes> AcpPool<R> {
     }
 
     fn spawn(&mut self, worker: WorkerId) {
-        self.workers.retain(|_, row| !row.orders.is_closed());
+        // Workers that are down stay known until their slot has another one, so that an order to
+        // kill that crossed their end does not report them a second time.
+        let is_over =
+            |former: &WorkerId, row: &Row| former.slot == worker.slot && row.orders.is_closed();
+        self.workers.retain(|former, row| !is_over(former, row));
         let (orders, inbox) = unbounded();
         let settings = self.settings.current();
         let facts = Arc::clone(&self.facts);

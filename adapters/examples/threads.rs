@@ -1,26 +1,23 @@
-//! A third runtime in one file: a thread that waits, and one that reads, drive the machine over
-//! blocking sockets, to show how little an adapter is. It is a bot in one channel of a relay
-//! without TLS. It does without HTTP: the machine is told that none of that is there, and uses the
-//! socket for everything.
+//! A third runtime in one file: one plain thread and a blocking socket drive the machine, to show
+//! how little an adapter is. It is a bot in one channel of a relay without TLS. It does without
+//! HTTP: the machine is told that none of that is there, and uses the socket for everything.
 //!
 //! `BUZZ_PRIVATE_KEY=nsec1... cargo run -p buzz-adapters --example threads -- ws://127.0.0.1:3000 CHANNEL`
 #![expect(clippy::print_stderr, reason = "a bot tells people what it does")]
 #![expect(
     clippy::wildcard_enum_match_arm,
-    reason = "orders that it never gets are left out"
+    reason = "it never gets the orders that are left out"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::error::Error;
-use std::io::{self, Read, Write};
+use std::io::ErrorKind::WouldBlock;
 use std::net::TcpStream;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use async_tungstenite::tungstenite::client;
-use async_tungstenite::tungstenite::protocol::{Message, Role, WebSocket};
+use async_tungstenite::tungstenite::protocol::{Message, WebSocket};
+use async_tungstenite::tungstenite::{self, client};
 use buzz_adapters::clock::Clock;
 use buzz_adapters::keys::SecretKey;
 use buzz_adapters::sign::{LocalSigner, Signer as _, auth_draft};
@@ -37,6 +34,8 @@ use buzz_proto::wire::{Draft, Event};
 
 /// The machine extrapolates the wall clock between reports this far apart.
 const WALL_CLOCK_PERIOD: Duration = Duration::from_secs(10);
+/// The longest that one read blocks.
+const READ_MAX: Duration = Duration::from_millis(20);
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
@@ -52,34 +51,36 @@ fn main() -> Result<(), Box<dyn Error>> {
         consumer: Consumer::External { slots: 16 },
     };
     config.relay.channels = Channels::Given(vec![room]);
-    let (clock, mut wake) = (Clock::start(), None::<buzz_proto::time::MonoTime>);
+    let (clock, mut wake) = (Clock::start(), None);
     let mut machine = Machine::new(config, clock.now())?;
-    let (facts, inbox) = channel();
-    let ticker = facts.clone();
-    thread::spawn(move || {
-        while ticker.send(Input::WallClock(Clock::wall())).is_ok() {
-            thread::sleep(WALL_CLOCK_PERIOD);
-        }
-    });
-    let (sockets, taken) = (BTreeMap::new(), 0);
-    #[rustfmt::skip]
-    let mut bot = Bot { url, signer, facts, sockets, taken };
+    let (facts, socket, taken) = (VecDeque::new(), None, 0);
+    let mut bot = Bot {
+        url,
+        signer,
+        facts,
+        socket,
+        taken,
+    };
+    let mut told: Option<Instant> = None;
     loop {
-        // One timer is enough, and waiting for facts is that timer.
-        let span = wake.map_or(WALL_CLOCK_PERIOD, |at| at.saturating_since(clock.now()));
-        let input = match inbox.recv_timeout(span) {
-            Ok(fact) => fact,
-            Err(RecvTimeoutError::Timeout) => Input::Tick,
-            Err(RecvTimeoutError::Disconnected) => return Ok(()),
-        };
-        for action in machine.handle_input(input, clock.now()) {
-            match action {
-                Action::WakeAt(at) => wake = at,
-                Action::Ended => return Ok(()),
-                Action::Relay(order) => bot.relay(order),
-                Action::Publish(order) => bot.publish(order),
-                Action::Note(note) => eprintln!("{note}"),
-                Action::Schedule(_) => {}
+        if told.is_none_or(|told| told.elapsed() >= WALL_CLOCK_PERIOD) {
+            bot.facts.push_back(Input::WallClock(Clock::wall()));
+            told = Some(Instant::now());
+        }
+        // What is readable goes before a tick, and blocking in a read is the only wait.
+        bot.read();
+        let is_due = wake.is_some_and(|at| clock.now() >= at);
+        bot.facts.extend(is_due.then_some(Input::Tick));
+        while let Some(fact) = bot.facts.pop_front() {
+            for action in machine.handle_input(fact, clock.now()) {
+                match action {
+                    Action::WakeAt(at) => wake = at,
+                    Action::Ended => return Ok(()),
+                    Action::Relay(order) => bot.relay(order),
+                    Action::Publish(order) => bot.publish(order),
+                    Action::Note(note) => eprintln!("{note}"),
+                    Action::Schedule(_) => {}
+                }
             }
         }
     }
@@ -88,9 +89,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 struct Bot {
     url: RelayUrl,
     signer: LocalSigner,
-    facts: Sender<Input>,
-    /// The writing ends.
-    sockets: BTreeMap<ConnId, WebSocket<End>>,
+    facts: VecDeque<Input>,
+    socket: Option<(ConnId, WebSocket<TcpStream>)>,
     taken: u64,
 }
 
@@ -99,11 +99,9 @@ impl Bot {
         use relay::{Action as A, Input as F};
         let fact = match order {
             A::Connect { conn, .. } => match dial(&self.url) {
-                Ok((reader, writer)) => {
-                    let (facts, date) = (self.facts.clone(), None);
-                    self.sockets.insert(conn, writer);
-                    tell(&self.facts, F::Connected { conn, date });
-                    return drop(thread::spawn(move || read(conn, reader, &facts)));
+                Ok(socket) => {
+                    self.socket = Some((conn, socket));
+                    F::Connected { conn, date: None }
                 }
                 Err(error) => {
                     eprintln!("no connection: {error}");
@@ -111,23 +109,26 @@ impl Bot {
                     F::ConnectFailed { conn, cause }
                 }
             },
-            // The reading end hears of it.
-            A::Close { conn, .. } => {
-                return drop(self.sockets.remove(&conn).map(|mut it| it.close(None)));
-            }
-            A::Send { conn, write, text } => {
+            A::Close { .. } => return drop(self.socket.take()),
+            A::Send { write, text, .. } => {
                 let text = String::from_utf8_lossy(&text).into_owned();
-                match self.write(conn, Message::text(text)) {
+                match self.write(Message::text(text)) {
                     true => F::Written { write },
                     false => F::WriteFailed { write, sent: true },
                 }
             }
-            A::Ping { conn } if self.write(conn, Message::Ping("".into())) => return,
-            #[rustfmt::skip]
-            A::SignAuth { ticket, challenge, created_at } => {
+            A::Ping { .. } if self.write(Message::Ping("".into())) => return,
+            A::SignAuth {
+                ticket,
+                challenge,
+                created_at,
+            } => {
                 let draft = auth_draft(&self.url.relay_tag(), &challenge, None, created_at);
                 let signed = self.signer.sign_now(&draft);
-                signed.map_or(F::SignFailed { ticket }, |event| F::Signed { ticket, event })
+                signed.map_or(F::SignFailed { ticket }, |event| F::Signed {
+                    ticket,
+                    event,
+                })
             }
             A::Verify { ticket, event } => {
                 let genuine = is_genuine(event.raw());
@@ -140,10 +141,10 @@ impl Bot {
             A::Deliver { event, .. } => return self.answer(&event),
             _ => return,
         };
-        tell(&self.facts, fact);
+        self.facts.push_back(Input::Relay(fact));
     }
 
-    fn publish(&self, order: publish::Action) {
+    fn publish(&mut self, order: publish::Action) {
         use publish::{Action as A, Input as F};
         let fact = match order {
             A::Sign { ticket, draft } => {
@@ -160,95 +161,71 @@ impl Bot {
             A::Settle { verdict, .. } => return eprintln!("an answer: {verdict:?}"),
             _ => return,
         };
-        drop(self.facts.send(Input::Publish(fact)));
+        self.facts.push_back(Input::Publish(fact));
     }
 
     /// Takes an event, and answers it with its own words.
     fn answer(&mut self, event: &Event) {
         self.taken += 1;
-        let draft = Draft::answer(event, event.content(), Clock::wall());
         let submit = publish::Command::Submit {
             job: JobId(self.taken),
             class: Class::Durable,
             route: Route::Post,
-            body: Body::SignWhenSent(draft),
+            body: Body::SignWhenSent(Draft::answer(event, event.content(), Clock::wall())),
             ttl: None,
         };
-        drop(
-            self.facts
-                .send(Input::Publish(publish::Input::Command(submit))),
-        );
         let (event, how, taken) = (event.id(), Disposal::Accepted, self.taken);
-        tell(&self.facts, relay::Input::Disposed { event, how });
-        tell(&self.facts, relay::Input::Capacity { taken });
+        self.facts.extend([
+            Input::Publish(publish::Input::Command(submit)),
+            Input::Relay(relay::Input::Disposed { event, how }),
+            Input::Relay(relay::Input::Capacity { taken }),
+        ]);
     }
 
-    fn write(&mut self, conn: ConnId, message: Message) -> bool {
-        let writer = self.sockets.get_mut(&conn);
-        writer.is_some_and(|writer| writer.send(message).is_ok())
+    fn write(&mut self, message: Message) -> bool {
+        let socket = self.socket.as_mut();
+        socket.is_some_and(|(_, socket)| socket.send(message).is_ok())
     }
-}
 
-/// The machine may have ended; nobody needs the fact then.
-fn tell(facts: &Sender<Input>, fact: relay::Input) {
-    drop(facts.send(Input::Relay(fact)));
-}
-
-/// Reads a socket to its end.
-fn read(conn: ConnId, mut reader: WebSocket<End>, facts: &Sender<Input>) {
-    use relay::Input as F;
-    while let Ok(message) = reader.read() {
-        tell(
-            facts,
-            match message {
-                Message::Text(text) => F::Frame {
-                    conn,
-                    text: text.into(),
-                },
-                Message::Pong(_) => F::Pong { conn },
-                _ => F::Pinged { conn },
+    /// Takes what comes within a moment.
+    fn read(&mut self) {
+        use relay::Input as F;
+        let Some((conn, socket)) = &mut self.socket else {
+            return thread::sleep(READ_MAX);
+        };
+        let conn = *conn;
+        let fact = match socket.read() {
+            Ok(Message::Text(text)) => F::Frame {
+                conn,
+                text: text.into(),
             },
-        );
+            Ok(Message::Pong(_)) => F::Pong { conn },
+            Ok(_) => F::Pinged { conn },
+            Err(tungstenite::Error::Io(error)) if error.kind() == WouldBlock => return,
+            Err(_) => {
+                self.socket = None;
+                F::Closed { conn, code: None }
+            }
+        };
+        self.facts.push_back(Input::Relay(fact));
     }
-    tell(facts, F::Closed { conn, code: None });
 }
 
-fn dial(url: &RelayUrl) -> Result<(WebSocket<End>, WebSocket<End>), Box<dyn Error>> {
+fn dial(url: &RelayUrl) -> Result<WebSocket<TcpStream>, Box<dyn Error>> {
     let stream = TcpStream::connect((url.host(), url.port()))?;
-    stream.set_nodelay(true)?;
-    let pen = Arc::new(Mutex::new(stream.try_clone()?));
-    let far = End(stream.try_clone()?, Arc::clone(&pen));
-    let writer = WebSocket::from_raw_socket(End(stream, pen), Role::Client, None);
-    let (reader, _) = client(url.websocket(), far).map_err(|error| error.to_string())?;
-    Ok((reader, writer))
-}
-
-/// One of two ends of a stream, and the pen that they share: frames are written whole.
-struct End(TcpStream, Arc<Mutex<TcpStream>>);
-
-impl Read for End {
-    fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
-        self.0.read(space)
-    }
-}
-
-impl Write for End {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut pen = self.1.lock().unwrap_or_else(PoisonError::into_inner);
-        pen.write_all(bytes).map(|()| bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    let (socket, _) = client(url.websocket(), stream).map_err(|error| error.to_string())?;
+    socket.get_ref().set_read_timeout(Some(READ_MAX))?;
+    Ok(socket)
 }
 
 /// What is not there over HTTP is done over the socket.
 fn not_found() -> HttpAnswer {
+    let (status, retry_after, date) = (404, None, None);
+    let body = Default::default();
     HttpAnswer {
-        status: 404,
-        retry_after: None,
-        date: None,
-        body: Default::default(),
+        status,
+        retry_after,
+        date,
+        body,
     }
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use buzz_adapters::acp::{Facts, Workers};
 use buzz_adapters::connect::{Delivery, Events, Handle, RecordTo, Setup, StartWorkers, connect};
 use buzz_adapters::keys::SecretKey;
-use buzz_adapters::runtime::Runtime;
 use buzz_adapters::sign::{LocalSigner, Signer as _};
 use buzz_adapters::tls::{Roots, Tls};
 use buzz_adapters::url::RelayUrl;
@@ -104,14 +103,14 @@ impl Workers for Echo {
 }
 
 /// A running agent.
-pub(crate) struct Agent<R: Runtime = Rt> {
-    pub(crate) handle: Handle<R>,
-    pub(crate) events: Events<R>,
+pub(crate) struct Agent {
+    pub(crate) handle: Handle<Rt>,
+    pub(crate) events: Events<Rt>,
     /// Where it records itself, unless a test has another use for that.
     trace: Option<NamedTempFile>,
 }
 
-impl<R: Runtime> Agent<R> {
+impl Agent {
     /// Starts one whose settings are changed from the defaults.
     pub(crate) fn start(
         relay: &DevRelay,
@@ -147,7 +146,7 @@ impl<R: Runtime> Agent<R> {
             setup.record = Some(RecordTo { file, privacy });
             trace
         });
-        let (handle, events) = connect::<R>(setup).expect("the settings work");
+        let (handle, events) = connect::<Rt>(setup).expect("the settings work");
         Self {
             handle,
             events,
@@ -243,15 +242,6 @@ impl Scene {
 
     /// The same, with settings changed from the defaults.
     pub(crate) fn agent_with(&mut self, taker: Taker, change: impl FnOnce(&mut Setup)) -> Agent {
-        self.agent_on(taker, change)
-    }
-
-    /// The same, on any runtime.
-    pub(crate) fn agent_on<R: Runtime>(
-        &mut self,
-        taker: Taker,
-        change: impl FnOnce(&mut Setup),
-    ) -> Agent<R> {
         let key = self.key.take().expect("one agent a scene");
         Agent::start(&self.relay, key, taker, change)
     }

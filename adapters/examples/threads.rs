@@ -36,10 +36,16 @@ use buzz_proto::wire::{Draft, Event};
 const WALL_CLOCK_PERIOD: Duration = Duration::from_secs(10);
 /// The longest that one read blocks.
 const READ_MAX: Duration = Duration::from_millis(20);
+/// How long an upgrade may be silent, and a write taken by nobody. Meanwhile all else waits, so it
+/// is less than the machine's own limits.
+const SILENCE_MAX: Duration = Duration::from_secs(9);
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let url = RelayUrl::parse(&args.next().ok_or("give the relay's URL")?)?;
+    if url.is_secure() {
+        return Err("there is no TLS here: give a URL that begins with ws://".into());
+    }
     let room = args.next().ok_or("give a channel")?.parse()?;
     let key = SecretKey::from_env("BUZZ_PRIVATE_KEY").ok_or("set BUZZ_PRIVATE_KEY")??;
     let signer = LocalSigner::new(key);
@@ -166,6 +172,7 @@ impl Bot {
 
     /// Takes an event, and answers it with its own words.
     fn answer(&mut self, event: &Event) {
+        eprintln!("{} says {:?}", event.author(), event.content());
         self.taken += 1;
         let submit = publish::Command::Submit {
             job: JobId(self.taken),
@@ -200,6 +207,12 @@ impl Bot {
                 text: text.into(),
             },
             Ok(Message::Pong(_)) => F::Pong { conn },
+            Ok(Message::Close(frame)) => {
+                let _farewell = socket.flush();
+                self.socket = None;
+                let code = frame.map(|frame| frame.code.into());
+                F::Closed { conn, code }
+            }
             Ok(_) => F::Pinged { conn },
             Err(tungstenite::Error::Io(error)) if error.kind() == WouldBlock => return,
             Err(_) => {
@@ -213,6 +226,9 @@ impl Bot {
 
 fn dial(url: &RelayUrl) -> Result<WebSocket<TcpStream>, Box<dyn Error>> {
     let stream = TcpStream::connect((url.host(), url.port()))?;
+    stream.set_nodelay(true)?;
+    stream.set_write_timeout(Some(SILENCE_MAX))?;
+    stream.set_read_timeout(Some(SILENCE_MAX))?;
     let (socket, _) = client(url.websocket(), stream).map_err(|error| error.to_string())?;
     socket.get_ref().set_read_timeout(Some(READ_MAX))?;
     Ok(socket)

@@ -12,6 +12,22 @@ use crate::runtime::Runtime;
 /// The events of an agent without workers. While they are not taken, as many wait as its settings
 /// have slots for, and the latest standing of each channel, subscription and the connection.
 ///
+/// ```no_run
+/// # use buzz_adapters::connect::{Delivery, Events};
+/// # use buzz_adapters::runtime::Runtime;
+/// # async fn f<R: Runtime>(mut events: Events<R>) {
+/// while let Some(delivery) = events.next().await {
+///     match delivery {
+///         Delivery::Event { event, lives: 0, .. } => println!("{}", event.content()),
+///         Delivery::Event { event, .. } => println!("{} may be done already", event.id()),
+///         Delivery::Link { live } => println!("connected: {live}"),
+///         Delivery::Subscription { sub, state } => println!("{sub}: {state:?}"),
+///         Delivery::Channel { channel, state } => println!("{channel}: {state:?}"),
+///     }
+/// }
+/// # }
+/// ```
+///
 /// # What becomes of an event
 ///
 /// An event that was taken counts as accepted when the next delivery is asked for, so a loop that

@@ -35,6 +35,22 @@ impl std::error::Error for Ended {}
 
 /// Speaks to a running agent, and ends it when dropped: running turns and what is to be published
 /// then get 5 s. [`Handle::detach`] lets it run on.
+///
+/// ```no_run
+/// # use std::{error::Error, time::Duration};
+/// # use buzz_adapters::connect::Handle;
+/// # use buzz_adapters::runtime::Runtime;
+/// # use buzz_proto::{ids::ChannelId, publish::{Class, Verdict}, wire::Draft};
+/// # async fn f<R: Runtime>(mut agent: Handle<R>, channel: ChannelId, draft: Draft) -> Result<(), Box<dyn Error>> {
+/// agent.subscribe(channel, None, None)?;
+/// match agent.publish(draft, Class::Durable, Some(Duration::from_secs(60))).await? {
+///     Verdict::Stored => println!("the relay has it"),
+///     verdict => println!("{verdict:?}; connected: {}", agent.status().await?.relay.is_live),
+/// }
+/// agent.shutdown(Duration::from_secs(10));
+/// agent.ended().await;
+/// # Ok(()) }
+/// ```
 pub struct Handle<R: Runtime> {
     inbox: Inbox<R::Stream>,
     task: AbortHandle,

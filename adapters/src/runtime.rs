@@ -14,6 +14,48 @@ use futures_io::{AsyncRead, AsyncWrite};
 use futures_util::future::{Either, select};
 
 /// Name resolution, TCP, sleep and tasks of one asynchronous runtime.
+///
+/// One that reaches every relay through the same address, and is like tokio in all else:
+///
+/// ```no_run
+/// # #[cfg(feature = "tokio")] mod example {
+/// use std::future::Future;
+/// use std::io::Result;
+/// use std::net::SocketAddr;
+/// use std::time::Duration;
+///
+/// use buzz_adapters::runtime::Runtime;
+/// use buzz_adapters::tokio::Tokio;
+///
+/// struct Tunnel;
+///
+/// impl Runtime for Tunnel {
+///     type Stream = <Tokio as Runtime>::Stream;
+///
+///     async fn resolve(_host: &str, _port: u16) -> Result<Vec<SocketAddr>> {
+///         Ok(vec![SocketAddr::from(([127, 0, 0, 1], 4000))])
+///     }
+///
+///     fn connect(address: SocketAddr) -> impl Future<Output = Result<Self::Stream>> + Send {
+///         Tokio::connect(address)
+///     }
+///
+///     fn sleep(span: Duration) -> impl Future<Output = ()> + Send + 'static {
+///         Tokio::sleep(span)
+///     }
+///
+///     fn spawn(task: impl Future<Output = ()> + Send + 'static) {
+///         Tokio::spawn(task);
+///     }
+///
+///     fn spawn_blocking<T: Send + 'static>(
+///         work: impl FnOnce() -> T + Send + 'static,
+///     ) -> impl Future<Output = Option<T>> + Send {
+///         Tokio::spawn_blocking(work)
+///     }
+/// }
+/// # }
+/// ```
 pub trait Runtime: Send + Sync + 'static {
     /// A connected TCP stream.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;

@@ -25,6 +25,34 @@ use end::{End, SHUTDOWN_GRACE};
 
 /// An agent's connection to a relay, its workers and its outbox, as one deterministic value.
 ///
+/// ```no_run
+/// # use std::sync::mpsc::{Receiver, RecvTimeoutError};
+/// # use std::time::Duration;
+/// # use buzz_proto::{action::Action, config::{Config, ConfigError}, input::Input};
+/// # use buzz_proto::{machine::Machine, time::MonoTime};
+/// # fn drive(config: Config, facts: Receiver<Input>, now: impl Fn() -> MonoTime,
+/// #     perform: impl Fn(Action)) -> Result<(), ConfigError> {
+/// let mut machine = Machine::new(config, now())?;
+/// let mut wake = None::<MonoTime>;
+/// loop {
+///     let span = wake.map_or(Duration::MAX, |at| at.saturating_since(now()));
+///     let fact = match facts.recv_timeout(span) {
+///         Ok(fact) => fact,
+///         Err(RecvTimeoutError::Timeout) => Input::Tick,
+///         Err(RecvTimeoutError::Disconnected) => return Ok(()),
+///     };
+///     for action in machine.handle_input(fact, now()) {
+///         match action {
+///             Action::WakeAt(at) => wake = at,
+///             Action::Ended => return Ok(()),
+///             // Its outcome comes back as a fact.
+///             order => perform(order),
+///         }
+///     }
+/// }
+/// # }
+/// ```
+///
 /// # Contract
 /// - [`handle_input`](Self::handle_input) is the only call that changes it. It takes one fact and
 ///   the present, and returns orders, to be carried out in the order given.

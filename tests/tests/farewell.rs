@@ -9,13 +9,14 @@ use buzz_proto::ids::{ConnId, JobId};
 use buzz_proto::input::{Command, Input};
 use buzz_proto::machine::Machine;
 use buzz_proto::note::Note;
-use buzz_proto::publish::{self, Body, Class, Route};
+use buzz_proto::publish::{self, Body, Class, Route, Verdict};
 use buzz_proto::relay::{self, HttpAnswer};
 use buzz_proto::schedule::{self, DownCause, WorkerId};
+use buzz_proto::time::MonoTime;
 use buzz_sim::machine::{external, machine, workers};
 use buzz_sim::relay::given;
 use buzz_sim::script::{Script, script};
-use buzz_sim::toy::{self, Toy};
+use buzz_sim::toy::{self, START, Toy};
 use serde_json::Value;
 
 const CONN: ConnId = ConnId(1);
@@ -79,20 +80,36 @@ fn a_relay_that_does_not_answer_is_waited_for_no_longer_than_two_seconds() {
     assert_eq!(at.saturating_since(begun), Duration::from_secs(2));
 }
 
+/// Deadlines are in whole milliseconds, so an end that is over already still needs the next one.
+#[test]
+fn a_machine_that_sleeps_past_its_end_still_gives_each_job_its_verdict() {
+    for consumer in [external(), workers()] {
+        let mut machine = script(machine(buzz_sim::machine::config(consumer)));
+        machine.at(MonoTime::from_nanos(5_000_002));
+        machine.input(Input::WallClock(START)).orders();
+        machine.input(post(JobId(1))).orders();
+        let grace = Duration::from_secs(24);
+        machine.input(Input::Command(Command::Shutdown { grace }));
+        machine.orders();
+
+        machine.sleep_until(machine.now().after(Duration::from_secs(300)));
+        machine.tick().run_for(Duration::from_millis(1));
+
+        let told = machine.orders();
+        let job = JobId(1);
+        let verdict = Verdict::Unknown;
+        let settled = Action::Publish(publish::Action::Settle { job, verdict });
+        assert!(told.contains(&settled), "{told:?}");
+        assert_eq!(told.last(), Some(&Action::Ended));
+    }
+}
+
 #[test]
 fn the_key_of_the_relay_and_a_filling_outbox_are_told_to_nobody_outside() {
     for consumer in [external(), workers()] {
         let mut machine = live(consumer);
         serve(&mut machine, "");
-        let body = Body::Signed(Toy::new(1).event());
-        let submit = publish::Command::Submit {
-            job: JobId(1),
-            class: Class::Durable,
-            route: Route::Post,
-            body,
-            ttl: None,
-        };
-        machine.input(Input::Publish(publish::Input::Command(submit)));
+        machine.input(post(JobId(1)));
         serve(&mut machine, "");
         let told = machine.history().find(|order| is_inward(order));
         assert_eq!(told, None);
@@ -126,7 +143,7 @@ fn live(consumer: Consumer) -> Script<Machine> {
         publish,
         consumer,
     }));
-    machine.input(Input::WallClock(toy::START));
+    machine.input(Input::WallClock(START));
     machine.orders();
     let up = relay::Input::Connected {
         conn: CONN,
@@ -139,6 +156,17 @@ fn live(consumer: Consumer) -> Script<Machine> {
 }
 
 /// Shuts it down. The present stands still.
+fn post(job: JobId) -> Input {
+    let submit = publish::Command::Submit {
+        job,
+        class: Class::Durable,
+        route: Route::Post,
+        body: Body::Signed(Toy::new(1).event()),
+        ttl: None,
+    };
+    Input::Publish(publish::Input::Command(submit))
+}
+
 fn end(machine: &mut Script<Machine>, relay_says: &str) -> Vec<Action> {
     let grace = Duration::from_secs(30);
     machine.input(Input::Command(Command::Shutdown { grace }));

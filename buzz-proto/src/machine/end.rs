@@ -83,6 +83,9 @@ impl Machine {
         let End::Workers(until) = self.end else {
             return;
         };
+        // A machine that slept past its time still gives the outbox the instant that it needs for
+        // its verdicts: both deadlines are then the same one.
+        let until = until.max(now);
         self.end = End::Outbox(until);
         let grace = until.saturating_since(now);
         let shutdown = publish::Command::Shutdown { grace };

@@ -13,6 +13,7 @@ use buzz_proto::schedule::{self, Scheduler};
 use buzz_proto::time::MonoTime;
 use buzz_proto::{action, input};
 use buzz_sim::chaos::{Chaos, drive};
+use buzz_sim::fuzz;
 use buzz_sim::part::Part;
 
 use self::support::{check, machine, publisher, relay_part, scheduler, workers};
@@ -48,6 +49,16 @@ fn a_machine_with_a_consumer_keeps_the_contract_whatever_comes() {
 #[test]
 fn a_machine_with_workers_keeps_the_contract_whatever_comes() {
     keeps_the_contract(|| machine(workers()));
+}
+
+// Conservation, fences and one outcome of each kind, by books that the driver keeps
+
+#[test]
+fn the_books_of_a_machine_hold_whatever_comes() {
+    check(200, BYTES, |bytes: Vec<u8>| {
+        fuzz::machine(&bytes);
+        true
+    });
 }
 
 // Time
